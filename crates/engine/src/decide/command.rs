@@ -1,0 +1,187 @@
+//! What an instance is told from outside: each command is checked against the state first.
+
+use tidegate_model::{
+    CommandKind, ElementIndex, ElementInstanceKey, IncidentKey, Rejection, Timestamp, Variables,
+};
+
+use crate::decide::{Step, Turn};
+use crate::event::{Event, Resume};
+use crate::state::{ElementInstance, Phase, Stage};
+use crate::text::Failure;
+
+/// Tries that a retried job gets where nobody says otherwise.
+const RETRIES_ON_RETRY: u32 = 1;
+
+impl<'a> Turn<'a> {
+    /// Decides a command.
+    pub(crate) fn command(&mut self, kind: CommandKind) -> Result<(), Rejection> {
+        if let Some(ended) = self.instance.ended() {
+            return Err(Rejection::Ended(ended));
+        }
+        match kind {
+            CommandKind::Start { element, variables } => self.start(element, variables),
+            CommandKind::CompleteJob { job, variables } => {
+                let element = self.open_job(job)?.element;
+                self.event(Event::JobCompleted { key: job, element, variables });
+                self.then(Step::Complete(job));
+                Ok(())
+            }
+            CommandKind::FailJob { job, message, retries, retry_at } => {
+                self.fail_job(job, message, retries, retry_at)
+            }
+            CommandKind::ThrowError { job, code, message, variables } => {
+                self.open_job(job)?;
+                self.throw(job, &code, message, variables);
+                Ok(())
+            }
+            CommandKind::QuarantineJob { job, message } => {
+                let element = self.open_job(job)?.element;
+                self.incident(job, element, Resume::Job, Failure { code: "quarantined", message });
+                Ok(())
+            }
+            CommandKind::AssignUserTask { task, assignee } => {
+                let element = self.open_task(task)?.element;
+                self.event(Event::UserTaskAssigned { key: task, element, assignee });
+                Ok(())
+            }
+            CommandKind::CompleteUserTask { task, variables } => {
+                let element = self.open_task(task)?.element;
+                self.event(Event::UserTaskCompleted { key: task, element, variables });
+                self.then(Step::Complete(task));
+                Ok(())
+            }
+            CommandKind::TriggerTimer { owner, element, due_at } => self.timer(owner, element, due_at),
+            CommandKind::CorrelateMessage { owner, element, message, variables } => {
+                self.message(owner, element, message, variables)
+            }
+            CommandKind::SetVariables { scope, variables } => {
+                let alive = self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
+                alive.then_some(()).ok_or(Rejection::NoSuchScope(scope))?;
+                self.event(Event::VariablesSet { scope, variables });
+                Ok(())
+            }
+            CommandKind::RetryIncident { incident, retries } => self.retry(incident, retries),
+            CommandKind::Cancel => {
+                self.end_everything();
+                self.event(Event::InstanceCancelled);
+                Ok(())
+            }
+            CommandKind::Interrupt(record) => {
+                self.event(Event::WorkflowInterrupted { record });
+                Ok(())
+            }
+            CommandKind::RecoverCrashed { generation, attempt } => {
+                self.event(Event::CrashRecovered { generation, attempt });
+                Ok(())
+            }
+            CommandKind::Hold => {
+                self.event(Event::InstanceHeld);
+                Ok(())
+            }
+            CommandKind::Release => {
+                self.event(Event::InstanceReleased);
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, element: Option<ElementIndex>, variables: Variables) -> Result<(), Rejection> {
+        if self.instance.phase != Phase::New {
+            return Err(Rejection::AlreadyStarted);
+        }
+        let definition = self.definition;
+        let starts = match element {
+            Some(named) => {
+                let info = definition.elements.get(named.index()).ok_or(Rejection::NoStart)?;
+                if info.parent.is_some() || info.behaviour.starter().is_none() {
+                    return Err(Rejection::NoStart);
+                }
+                vec![named]
+            }
+            None => definition.starts.clone(),
+        };
+        if starts.is_empty() {
+            return Err(Rejection::NoStart);
+        }
+        let element = element.or(match starts.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        });
+        self.event(Event::InstanceStarted { element, variables });
+        for element in starts {
+            let key = self.spawn(element, ElementInstanceKey::ROOT);
+            self.then(Step::Activate(key));
+        }
+        Ok(())
+    }
+
+    fn fail_job(
+        &mut self,
+        job: ElementInstanceKey,
+        message: String,
+        retries: Option<u32>,
+        retry_at: Option<Timestamp>,
+    ) -> Result<(), Rejection> {
+        let state = self.open_job(job)?;
+        let left = match &state.stage {
+            Stage::Job { retries, .. } => retries.saturating_sub(1),
+            Stage::Entered
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Leaving { .. } => 0,
+        };
+        let (element, retries) = (state.element, retries.unwrap_or(left));
+        self.event(Event::JobFailed { key: job, element, retries, retry_at, message: message.clone() });
+        if retries == 0 {
+            let failure = Failure { code: "job-no-retries", message };
+            self.incident(job, element, Resume::Job, failure);
+        }
+        Ok(())
+    }
+
+    fn retry(&mut self, incident: IncidentKey, retries: Option<u32>) -> Result<(), Rejection> {
+        let state = self.instance.incidents.get(&incident).ok_or(Rejection::NoSuchIncident(incident))?;
+        self.event(Event::IncidentResolved { incident });
+        match (state.resume, state.element_instance) {
+            (Resume::Activation, Some(key)) => self.then(Step::Activate(key)),
+            (Resume::Completion, Some(key)) => self.then(Step::Complete(key)),
+            (Resume::Job, Some(key)) => {
+                let retries = retries.unwrap_or(RETRIES_ON_RETRY).max(1);
+                self.event(Event::JobRetried { key, element: state.element, retries });
+            }
+            (Resume::Tokens, _) | (Resume::Activation | Resume::Completion | Resume::Job, None) => {
+                self.enter_again();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every token that stands on a flow try to enter again.
+    fn enter_again(&mut self) {
+        let instance = self.instance;
+        let inner = instance.elements.iter().filter_map(|(key, state)| Some((*key, state.scope.as_deref()?)));
+        let mut room = self.definition.limits.steps;
+        for (scope, state) in std::iter::once((ElementInstanceKey::ROOT, &instance.root)).chain(inner) {
+            for &(flow, count) in state.tokens() {
+                // More than one advance can use would only be stopped again.
+                let count = (count as usize).min(room + 1);
+                room -= count.min(room);
+                for _ in 0..count {
+                    self.then(Step::Enter { scope, flow });
+                }
+            }
+        }
+    }
+
+    fn open_job(&self, job: ElementInstanceKey) -> Result<&'a ElementInstance, Rejection> {
+        let state = self.instance.elements.get(&job);
+        state.filter(|state| state.has_open_job()).ok_or(Rejection::NoSuchJob(job))
+    }
+
+    fn open_task(&self, task: ElementInstanceKey) -> Result<&'a ElementInstance, Rejection> {
+        let state = self.instance.elements.get(&task);
+        let open = |state: &&ElementInstance| matches!(state.stage, Stage::UserTask { .. });
+        state.filter(open).ok_or(Rejection::NoSuchUserTask(task))
+    }
+}

@@ -1,0 +1,166 @@
+//! The life of a token: it enters an element, the element does its work, and the token leaves.
+
+use tidegate_model::{ElementIndex, ElementInstanceKey};
+
+use crate::decide::{Step, Turn};
+use crate::definition::FlowIndex;
+use crate::element::{Active, Shape};
+use crate::event::{Event, Resume};
+use crate::mapping;
+use crate::state::{ElementInstance, Phase, Scope, Stage};
+use crate::text::Failure;
+
+impl<'a> Turn<'a> {
+    /// A token on a flow reaches the flow's target. Nothing happens if the token is gone, or if the target waits for
+    /// more of them.
+    pub(crate) fn enter(&mut self, scope_key: ElementInstanceKey, flow: FlowIndex) {
+        let Some(scope) = self.instance.scope(scope_key) else { return };
+        let element = self.definition.flow(flow).target;
+        if scope.tokens_on(flow) == 0 || !self.is_ready(scope, element) {
+            return;
+        }
+        if self.instance.elements.len() >= self.definition.limits.live_elements {
+            self.too_many("too-many-elements", "has too many live elements", element);
+            return;
+        }
+        let key = self.next_key();
+        self.event(Event::ElementActivated { key, element, parent: scope_key, flow: Some(flow) });
+        self.then(Step::Activate(key));
+    }
+
+    /// Stops the tokens that stand on flows, once for all of them.
+    pub(crate) fn too_many(&mut self, code: &'static str, what: &str, element: ElementIndex) {
+        if self.instance.incidents.values().any(|incident| incident.resume == Resume::Tokens) {
+            return;
+        }
+        let message = format!(
+            "the instance {what}, which looks like a loop without an end; its tokens were stopped before `{}`. \
+             Correct the variables or cancel it, or retry to let it go on.",
+            self.definition.element(element).id
+        );
+        self.incident(ElementInstanceKey::ROOT, element, Resume::Tokens, Failure { code, message });
+    }
+
+    fn is_ready(&self, scope: &Scope, element: ElementIndex) -> bool {
+        let info = self.definition.element(element);
+        match info.behaviour.shape() {
+            Shape::Join => info.incoming.iter().all(|flow| scope.tokens_on(*flow) > 0),
+            Shape::Plain | Shape::Scope if info.start_quantity > 1 => {
+                let waiting = info.incoming.iter().map(|flow| u64::from(scope.tokens_on(*flow)));
+                waiting.sum::<u64>() >= u64::from(info.start_quantity)
+            }
+            Shape::Plain | Shape::Scope => true,
+        }
+    }
+
+    /// An element instance begins: input mappings, attached events, then what it does.
+    pub(crate) fn activate(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        if state.stage != Stage::Entered {
+            return;
+        }
+        let element = state.element;
+        let mark = self.out.mark();
+        if let Err(failure) = self.try_activate(key, state) {
+            self.out.back_to(mark);
+            self.incident(key, element, Resume::Activation, *failure);
+        }
+    }
+
+    fn try_activate(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
+        let info = self.definition.element(state.element);
+        let inputs = match info.mapping.as_deref() {
+            Some(mapping) if !mapping.inputs.is_empty() => {
+                let inputs = mapping::inputs(mapping, self, state.parent)?;
+                self.event(Event::VariablesSet { scope: key, variables: inputs.clone() });
+                Some(inputs)
+            }
+            Some(_) | None => None,
+        };
+        let locals = inputs.as_ref().unwrap_or(&state.variables);
+        let me = Active { key, element: state.element, info, state, locals };
+        self.arm_boundaries(&me)?;
+        info.behaviour.activate(self, &me)
+    }
+
+    /// An element instance has done what it does: its results go where they belong.
+    pub(crate) fn complete(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let mark = self.out.mark();
+        match self.results(key, state) {
+            Ok(()) if self.out.mark() == mark => self.leave(key),
+            // Conditions see the results, so the flows are chosen after these are applied.
+            Ok(()) => self.then(Step::Leave(key)),
+            Err(failure) => {
+                let element = state.element;
+                self.out.back_to(mark);
+                self.incident(key, element, Resume::Completion, *failure);
+            }
+        }
+    }
+
+    fn results(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
+        let results = match &state.stage {
+            Stage::Leaving { results } => Some(results),
+            Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => None,
+        };
+        let info = self.definition.element(state.element);
+        match info.mapping.as_deref() {
+            Some(mapping) if !mapping.outputs.is_empty() => {
+                for (scope, variables) in mapping::outputs(mapping, self, key, state.parent, results)? {
+                    self.event(Event::VariablesSet { scope, variables });
+                }
+            }
+            Some(_) | None => {
+                if results.is_some_and(|results| !results.is_empty()) {
+                    self.event(Event::ResultsMerged { key, element: state.element });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An element instance is left by its outgoing flows; without one its token ends.
+    pub(crate) fn leave(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let (element, parent) = (state.element, state.parent);
+        let info = self.definition.element(element);
+        let me = Active { key, element, info, state, locals: &state.variables };
+        let flows = match info.behaviour.leave(self, &me) {
+            Ok(flows) => flows,
+            Err(failure) => return self.incident(key, element, Resume::Completion, *failure),
+        };
+        self.event(Event::ElementCompleted { key, element });
+        if flows.is_empty() {
+            self.then(Step::CloseScope(parent));
+        }
+        for flow in flows {
+            self.take(parent, flow, info.completion_quantity);
+        }
+    }
+
+    /// Puts tokens on a flow.
+    fn take(&mut self, scope: ElementInstanceKey, flow: FlowIndex, count: u32) {
+        for _ in 0..count {
+            self.event(Event::SequenceFlowTaken { scope, flow });
+            self.then(Step::Enter { scope, flow });
+        }
+    }
+
+    /// Ends a scope in which nothing lives any more.
+    pub(crate) fn close_scope(&mut self, key: ElementInstanceKey) {
+        let empty = self.instance.scope(key).is_some_and(Scope::is_empty);
+        if !empty || self.instance.phase != Phase::Running {
+            return;
+        }
+        match key {
+            ElementInstanceKey::ROOT => self.completed(),
+            key => self.then(Step::Complete(key)),
+        }
+    }
+
+    /// The element instance, if nothing has ended or stopped it.
+    fn at_work(&self, key: ElementInstanceKey) -> Option<&'a ElementInstance> {
+        self.instance.elements.get(&key).filter(|state| state.incident.is_none())
+    }
+}

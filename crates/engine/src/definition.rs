@@ -1,0 +1,159 @@
+//! A compiled process: an index-based graph whose elements carry their behaviour. Immutable and shared.
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use tidegate_model::{ElementIndex, Timestamp};
+
+use crate::compile::Limits;
+use crate::element::Behaviour;
+use crate::mapping::Mapping;
+use crate::text::Computed;
+
+/// A sequence flow of a definition: its position in document order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct FlowIndex(#[n(0)] pub u32);
+
+impl FlowIndex {
+    /// As an index into a slice.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One executable process of one file.
+#[derive(Debug)]
+pub struct Definition {
+    pub(crate) process_id: Arc<str>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) version_tag: Option<Arc<str>>,
+    pub(crate) elements: Vec<ElementInfo>,
+    pub(crate) flows: Vec<Flow>,
+    /// Where the process begins when no start event is named.
+    pub(crate) starts: Vec<ElementIndex>,
+    pub(crate) limits: Limits,
+}
+
+/// One flow node of a definition.
+#[derive(Debug)]
+pub struct ElementInfo {
+    /// The BPMN id.
+    pub id: Arc<str>,
+    /// The name.
+    pub name: Option<Arc<str>>,
+    /// The BPMN tag, for example `serviceTask`.
+    pub kind: &'static str,
+    /// The sub-process around it; none at the top.
+    pub parent: Option<ElementIndex>,
+    pub(crate) behaviour: Box<dyn Behaviour>,
+    pub(crate) is_activity: bool,
+    pub(crate) incoming: Vec<FlowIndex>,
+    pub(crate) outgoing: Vec<FlowIndex>,
+    pub(crate) default: Option<FlowIndex>,
+    /// The boundary events attached to it.
+    pub(crate) boundaries: Vec<ElementIndex>,
+    /// For a boundary event, what it is attached to.
+    pub(crate) host: Option<ElementIndex>,
+    /// For a sub-process, where it begins.
+    pub(crate) starts: Vec<ElementIndex>,
+    pub(crate) mapping: Option<Box<Mapping>>,
+    /// Tokens that must arrive before it is activated.
+    pub(crate) start_quantity: u32,
+    /// Tokens that it puts on each outgoing flow.
+    pub(crate) completion_quantity: u32,
+}
+
+/// One sequence flow.
+#[derive(Debug)]
+pub struct Flow {
+    /// The BPMN id.
+    pub id: Arc<str>,
+    /// Where it comes from.
+    pub source: ElementIndex,
+    /// Where it goes.
+    pub target: ElementIndex,
+    pub(crate) condition: Option<Computed>,
+}
+
+/// A start event that can create an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Starter {
+    /// The start event.
+    pub element: ElementIndex,
+    /// What sets it off.
+    pub trigger: StarterTrigger,
+}
+
+/// What sets a start event off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StarterTrigger {
+    /// A start request.
+    None,
+    /// A message of this name.
+    Message(Arc<str>),
+    /// A due timer; see [`Definition::next_start_timer`].
+    Timer,
+}
+
+impl Definition {
+    /// The BPMN id of the process.
+    pub fn process_id(&self) -> &Arc<str> {
+        &self.process_id
+    }
+
+    /// The name of the process.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
+    }
+
+    /// The author's own version text.
+    pub fn version_tag(&self) -> Option<&Arc<str>> {
+        self.version_tag.as_ref()
+    }
+
+    /// Every flow node in document order.
+    pub fn elements(&self) -> &[ElementInfo] {
+        &self.elements
+    }
+
+    /// One flow node.
+    ///
+    /// # Panics
+    /// The index is not of this definition.
+    pub fn element(&self, element: ElementIndex) -> &ElementInfo {
+        &self.elements[element.index()]
+    }
+
+    /// The flow node with this BPMN id.
+    pub fn element_by_id(&self, id: &str) -> Option<ElementIndex> {
+        let position = self.elements.iter().position(|element| &*element.id == id)?;
+        u32::try_from(position).ok().map(ElementIndex)
+    }
+
+    /// Every sequence flow in document order.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    pub(crate) fn flow(&self, flow: FlowIndex) -> &Flow {
+        &self.flows[flow.index()]
+    }
+
+    /// Its start events, in document order.
+    pub fn starters(&self) -> Vec<Starter> {
+        let at_top = self.elements.iter().enumerate().filter(|(_, element)| element.parent.is_none());
+        at_top
+            .filter_map(|(position, element)| {
+                let trigger = element.behaviour.starter()?;
+                Some(Starter { element: ElementIndex(position as u32), trigger })
+            })
+            .collect()
+    }
+
+    /// When the timer start event `element` is due, having fired `fired` times, the last time (or the deployment)
+    /// at `after`. None when it never fires (again), or is not a timer start event.
+    pub fn next_start_timer(&self, element: ElementIndex, after: Timestamp, fired: u32) -> Option<Timestamp> {
+        self.elements.get(element.index())?.behaviour.next_start(after, fired)
+    }
+}

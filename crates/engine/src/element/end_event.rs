@@ -1,0 +1,59 @@
+//! End events: none, terminate, error.
+
+use tidegate_model::Variables;
+
+use crate::compile::Reader;
+use crate::decide::{Step, Turn};
+use crate::definition::FlowIndex;
+use crate::element::{Active, Behaviour};
+use crate::text::Failure;
+
+#[derive(Debug)]
+enum EndEvent {
+    None,
+    Terminate,
+    Error { code: Box<str>, message: Box<str> },
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
+    let definitions = reader.event_definitions();
+    let [definition] = definitions.as_slice() else {
+        return match definitions.is_empty() {
+            true => Some(Box::new(EndEvent::None)),
+            false => reader.unsupported_event(&definitions),
+        };
+    };
+    match reader.tag(*definition) {
+        "terminateEventDefinition" => Some(Box::new(EndEvent::Terminate)),
+        "errorEventDefinition" => {
+            let Some(error) = reader.error(*definition)? else {
+                return reader.refuse(
+                    "error-reference-missing",
+                    "an error end event must say which error it throws",
+                    "set errorRef to an `error` element",
+                );
+            };
+            let message = error.name.unwrap_or_else(|| error.code.clone());
+            Some(Box::new(EndEvent::Error { code: error.code, message }))
+        }
+        _ => reader.unsupported_event(&definitions),
+    }
+}
+
+impl Behaviour for EndEvent {
+    fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        match self {
+            Self::None => turn.then(Step::Complete(me.key)),
+            Self::Terminate => {
+                turn.empty_scope(me.state.parent, Some(me.key));
+                turn.then(Step::Complete(me.key));
+            }
+            Self::Error { code, message } => turn.throw(me.key, code, message.to_string(), Variables::new()),
+        }
+        Ok(())
+    }
+
+    fn leave(&self, _: &Turn<'_>, _: &Active<'_>) -> Result<Vec<FlowIndex>, Box<Failure>> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,128 @@
+//! Jobs: how an activity says which work it asks for.
+
+use std::sync::Arc;
+
+use tidegate_model::document::{Extension, Namespace};
+
+use crate::compile::{Reader, VENDORS};
+use crate::decide::Turn;
+use crate::element::{Active, Behaviour};
+use crate::event::Event;
+use crate::text::{Failure, Text};
+
+/// Tries that a job has where the model does not say.
+const DEFAULT_RETRIES: u32 = 3;
+
+/// The work an activity asks for.
+#[derive(Debug)]
+pub(crate) struct JobSpec {
+    pub(crate) job_type: Text,
+    retries: Option<Text>,
+    pub(crate) headers: Arc<[(Arc<str>, Arc<str>)]>,
+}
+
+/// An activity that is done by a job.
+#[derive(Debug)]
+pub(crate) struct JobTask {
+    job: JobSpec,
+}
+
+impl JobTask {
+    pub(crate) fn new(job: JobSpec) -> Box<dyn Behaviour> {
+        Box::new(Self { job })
+    }
+}
+
+impl JobSpec {
+    /// A job of a fixed type.
+    pub(crate) fn fixed(job_type: &str, headers: Vec<(Arc<str>, Arc<str>)>) -> Self {
+        Self { job_type: Text::Literal(job_type.into()), retries: None, headers: headers.into() }
+    }
+
+    /// Reads `zeebe:taskDefinition`, or the external task of the Java engines. None if neither is there; inside, none
+    /// if it was refused.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<Self>> {
+        if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
+            return Some(read_zeebe(reader, definition));
+        }
+        let vendor = VENDORS.iter().find(|vendor| reader.element.attribute_in(vendor, "topic").is_some())?;
+        let topic = reader.element.attribute_in(vendor, "topic")?;
+        if topic.trim().is_empty() {
+            return Some(missing_type(reader));
+        }
+        let position = reader.element.position;
+        Some(reader.text(topic, position).map(|job_type| Self {
+            job_type,
+            retries: None,
+            headers: Vec::new().into(),
+        }))
+    }
+}
+
+fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
+    let Some(job_type) = definition.attribute("type").filter(|text| !text.trim().is_empty()) else {
+        return missing_type(reader);
+    };
+    let job_type = reader.text(job_type, definition.position)?;
+    let retries = match definition.attribute("retries").filter(|text| !text.trim().is_empty()) {
+        Some(text) => Some(reader.text(text, definition.position)?),
+        None => None,
+    };
+    if let Some(literal) = retries.as_ref().and_then(Text::literal)
+        && literal.parse::<u32>().is_err()
+    {
+        return reader.refuse_at(
+            definition.position,
+            "job-retries-invalid",
+            &format!("`{literal}` is not a number of retries"),
+            "write a whole number, or an expression that gives one",
+        );
+    }
+    let headers = reader.element.extension(&Namespace::Zeebe, "taskHeaders");
+    let headers = headers.into_iter().flat_map(|headers| headers.children_named("header"));
+    let headers = headers.filter_map(|header| {
+        Some((header.attribute("key")?.into(), header.attribute("value").unwrap_or_default().into()))
+    });
+    Some(JobSpec { job_type, retries, headers: headers.collect() })
+}
+
+/// Says that an activity has no job type.
+pub(crate) fn missing_type<T>(reader: &mut Reader<'_>) -> Option<T> {
+    reader.refuse(
+        "job-type-missing",
+        "it does not say which work it asks for",
+        "add <zeebe:taskDefinition type=\"…\"/>, or camunda:type=\"external\" with camunda:topic",
+    )
+}
+
+impl Behaviour for JobTask {
+    fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        let scope = turn.visible(me.key, Some(me.locals));
+        let job_type = match &self.job.job_type {
+            Text::Literal(_) => None,
+            Text::Computed(computed) => {
+                let job_type = computed.string("the job type", &scope)?.filter(|text| !text.is_empty());
+                Some(job_type.ok_or_else(|| {
+                    let message = format!("the job type: `{}` gave nothing. Correct the variables and retry.", computed.text);
+                    Failure::new("expression-failed", message)
+                })?)
+            }
+        };
+        let retries = match &self.job.retries {
+            None => DEFAULT_RETRIES,
+            Some(text) => {
+                let retries = text.string("the retries", &scope)?.unwrap_or_default();
+                retries.trim().parse().map_err(|_| {
+                    let message = format!("`{retries}` is not a number of retries. Correct the variables and retry.");
+                    Failure::new("expression-failed", message)
+                })?
+            }
+        };
+        turn.event(Event::JobCreated { key: me.key, element: me.element, retries: retries.max(1), job_type });
+        Ok(())
+    }
+
+    fn job(&self) -> Option<&JobSpec> {
+        Some(&self.job)
+    }
+}

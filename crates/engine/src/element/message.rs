@@ -1,0 +1,84 @@
+//! Message events and receive tasks: how a message is read and subscribed to.
+
+use tidegate_model::ElementIndex;
+use tidegate_model::document::{Namespace, NodeId};
+
+use crate::compile::Reader;
+use crate::decide::Turn;
+use crate::element::Active;
+use crate::event::Event;
+use crate::text::{Failure, Text};
+
+/// A message that is waited for.
+#[derive(Debug)]
+pub(crate) struct MessageSpec {
+    pub(crate) name: Text,
+    /// None in a model of the plain standard: every message of the name fits.
+    correlation_key: Option<Text>,
+}
+
+/// Reads the message that `holder`, a message event definition or a receive task, refers to.
+pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpec> {
+    let document = reader.document;
+    let Some(reference) = document.get(holder).attribute("messageRef") else {
+        return reader.refuse(
+            "message-reference-missing",
+            "it must say which message it waits for",
+            "set messageRef to a `message` element",
+        );
+    };
+    let found = document.by_id(reference).map(|node| document.get(node));
+    let Some(message) = found.filter(|element| element.tag == "message") else {
+        let position = document.get(holder).attribute_position("messageRef");
+        return reader.refuse_at(
+            position,
+            "dangling-reference",
+            &format!("there is no message `{reference}`"),
+            "set messageRef to the id of a `message` element",
+        );
+    };
+    let Some(name) = message.name().or(message.id()).filter(|name| !name.trim().is_empty()) else {
+        return reader.refuse_at(message.position, "message-name-missing", "the message has no name", "name it");
+    };
+    let name = reader.text(name, message.attribute_position("name"))?;
+    let subscription = message.extension(&Namespace::Zeebe, "subscription");
+    let correlation_key = match subscription.and_then(|extension| extension.attribute("correlationKey")) {
+        Some(text) => Some(reader.text(text, message.position)?),
+        None => None,
+    };
+    Some(MessageSpec { name, correlation_key })
+}
+
+/// Subscribes `owner` to the message for `element`.
+pub(super) fn subscribe(
+    message: &MessageSpec,
+    turn: &mut Turn<'_>,
+    owner: &Active<'_>,
+    element: ElementIndex,
+) -> Result<(), Box<Failure>> {
+    let scope = turn.visible(owner.key, Some(owner.locals));
+    let name = match &message.name {
+        Text::Literal(_) => None,
+        Text::Computed(computed) => {
+            let name = computed.string("the message name", &scope)?.filter(|name| !name.is_empty());
+            Some(name.ok_or_else(|| missing("the message name", &computed.text))?)
+        }
+    };
+    let correlation_key = match &message.correlation_key {
+        None => String::new(),
+        Some(Text::Literal(text)) => text.to_string(),
+        Some(Text::Computed(computed)) => {
+            let key = computed.string("the correlation key", &scope)?;
+            key.ok_or_else(|| missing("the correlation key", &computed.text))?
+        }
+    };
+    turn.event(Event::MessageSubscribed { owner: owner.key, element, name, correlation_key });
+    Ok(())
+}
+
+fn missing(what: &str, text: &str) -> Box<Failure> {
+    Failure::new(
+        "expression-failed",
+        format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),
+    )
+}

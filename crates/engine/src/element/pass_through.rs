@@ -1,0 +1,27 @@
+//! Elements that take no time: the untyped task, the manual task, the none throw event.
+
+use crate::compile::Reader;
+use crate::decide::{Step, Turn};
+use crate::element::{Active, Behaviour};
+use crate::text::Failure;
+
+#[derive(Debug)]
+pub(crate) struct PassThrough;
+
+pub(super) fn read_task(_: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
+    Some(Box::new(PassThrough))
+}
+
+pub(super) fn read_throw_event(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
+    match reader.event_definitions().as_slice() {
+        [] => Some(Box::new(PassThrough)),
+        definitions => reader.unsupported_event(definitions),
+    }
+}
+
+impl Behaviour for PassThrough {
+    fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        turn.then(Step::Complete(me.key));
+        Ok(())
+    }
+}

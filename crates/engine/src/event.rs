@@ -1,0 +1,422 @@
+//! What happened to an instance: the one list that is its state of record, its log and its audit.
+//!
+//! Elements and flows appear by index, keys as small differences to the first key of the batch. New variants and new
+//! optional fields take new numbers; a number is never used again.
+
+use minicbor::{Decode, Encode};
+use tidegate_model::{
+    Cause, ElementIndex, ElementInstanceKey, IncidentKey, Interruption, MessageKey, Timestamp, Variables,
+};
+
+use crate::codec::Base;
+use crate::definition::FlowIndex;
+use crate::timer::Repeat;
+
+/// One thing that happened to an instance.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+#[cbor(flat, context_bound = "Base")]
+pub enum Event {
+    /// Header of the events of one command: when and why they happened. Changes nothing and is not counted.
+    #[n(0)]
+    Caused {
+        /// The time the command was decided at.
+        #[n(0)]
+        time: Timestamp,
+        /// Who or what wanted it.
+        #[n(1)]
+        cause: Cause,
+    },
+    /// The instance began.
+    #[n(1)]
+    InstanceStarted {
+        /// The start event; none for a process that has none.
+        #[n(0)]
+        element: Option<ElementIndex>,
+        /// Start variables.
+        #[n(1)]
+        variables: Variables,
+    },
+    /// The instance reached its end.
+    #[n(2)]
+    InstanceCompleted,
+    /// The instance was cancelled.
+    #[n(3)]
+    InstanceCancelled,
+    /// The instance ended by an error that nothing caught.
+    #[n(4)]
+    InstanceFaulted {
+        /// The element that threw it.
+        #[n(0)]
+        element: ElementIndex,
+        /// The error code.
+        #[n(1)]
+        code: String,
+        /// What went wrong.
+        #[n(2)]
+        message: String,
+    },
+    /// A token became an element instance.
+    #[n(5)]
+    ElementActivated {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The scope around it.
+        #[cbor(n(2), with = "crate::codec::key")]
+        parent: ElementInstanceKey,
+        /// The flow whose token it took; none where a scope or an event made it.
+        #[n(3)]
+        flow: Option<FlowIndex>,
+    },
+    /// An element instance came to its end.
+    #[n(6)]
+    ElementCompleted {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An element instance was ended from outside.
+    #[n(7)]
+    ElementTerminated {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A token was put on a flow.
+    #[n(8)]
+    SequenceFlowTaken {
+        /// The scope it is in.
+        #[cbor(n(0), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+        /// The flow.
+        #[n(1)]
+        flow: FlowIndex,
+    },
+    /// The tokens on the flows of a scope were removed.
+    #[n(9)]
+    TokensRemoved {
+        /// The scope.
+        #[cbor(n(0), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+    },
+    /// Variables were set in a scope.
+    #[n(10)]
+    VariablesSet {
+        /// The scope or element instance that holds them.
+        #[cbor(n(0), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+        /// Their new values.
+        #[n(1)]
+        variables: Variables,
+    },
+    /// The results of an element instance went to where variables of these names are, else to the instance.
+    #[n(11)]
+    ResultsMerged {
+        /// The element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An activity asked for a piece of work.
+    #[n(12)]
+    JobCreated {
+        /// The job, which is the element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Tries it has.
+        #[n(2)]
+        retries: u32,
+        /// The job type, where the model computes it.
+        #[n(3)]
+        job_type: Option<String>,
+    },
+    /// A job succeeded.
+    #[n(13)]
+    JobCompleted {
+        /// The job.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Its results.
+        #[n(2)]
+        variables: Variables,
+    },
+    /// A job failed technically.
+    #[n(14)]
+    JobFailed {
+        /// The job.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Tries left.
+        #[n(2)]
+        retries: u32,
+        /// When it may be tried again.
+        #[n(3)]
+        retry_at: Option<Timestamp>,
+        /// What went wrong.
+        #[n(4)]
+        message: String,
+    },
+    /// A job that an incident had stopped is offered again.
+    #[n(15)]
+    JobRetried {
+        /// The job.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Tries it has now.
+        #[n(2)]
+        retries: u32,
+    },
+    /// A script that the engine runs itself gave its result.
+    #[n(16)]
+    ScriptEvaluated {
+        /// The script task's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The result under its name.
+        #[n(2)]
+        variables: Variables,
+    },
+    /// A user task was opened.
+    #[n(17)]
+    UserTaskCreated {
+        /// The task, which is the element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Who has it.
+        #[n(2)]
+        assignee: Option<String>,
+        /// Groups that may take it.
+        #[n(3)]
+        candidate_groups: Vec<String>,
+    },
+    /// A user task was taken or given back.
+    #[n(18)]
+    UserTaskAssigned {
+        /// The task.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Who has it now.
+        #[n(2)]
+        assignee: Option<String>,
+    },
+    /// A user task was done.
+    #[n(19)]
+    UserTaskCompleted {
+        /// The task.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The results.
+        #[n(2)]
+        variables: Variables,
+    },
+    /// A timer was armed.
+    #[n(20)]
+    TimerArmed {
+        /// The element instance that waits.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The timer event.
+        #[n(1)]
+        element: ElementIndex,
+        /// When it is due.
+        #[n(2)]
+        due_at: Timestamp,
+        /// How it goes on after that.
+        #[n(3)]
+        repeat: Option<Repeat>,
+    },
+    /// A timer fired.
+    #[n(21)]
+    TimerFired {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The timer event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+        /// The time it was due.
+        #[n(3)]
+        due_at: Timestamp,
+        /// Later turns that had passed too and were folded into this one.
+        #[n(4)]
+        missed: u32,
+        /// When it is due again.
+        #[n(5)]
+        next: Option<Timestamp>,
+    },
+    /// A message is waited for.
+    #[n(22)]
+    MessageSubscribed {
+        /// The element instance that waits.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The message event or receive task.
+        #[n(1)]
+        element: ElementIndex,
+        /// The message's name, where the model computes it.
+        #[n(2)]
+        name: Option<String>,
+        /// The correlation key.
+        #[n(3)]
+        correlation_key: String,
+    },
+    /// A message came.
+    #[n(23)]
+    MessageCorrelated {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The message event or receive task.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+        /// The message.
+        #[cbor(n(3), with = "crate::codec::key")]
+        message: MessageKey,
+        /// Its payload.
+        #[n(4)]
+        variables: Variables,
+    },
+    /// A BPMN error was thrown.
+    #[n(24)]
+    ErrorThrown {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The error code.
+        #[n(2)]
+        code: String,
+        /// What went wrong.
+        #[n(3)]
+        message: String,
+    },
+    /// A BPMN error was caught.
+    #[n(25)]
+    ErrorCaught {
+        /// The instance of the event that caught it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// That event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The error code.
+        #[n(2)]
+        code: String,
+        /// Variables for the scope that caught it.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// A problem stopped something until a person acts.
+    #[n(26)]
+    IncidentRaised {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        incident: IncidentKey,
+        /// The element instance it stopped; the root scope when it stopped tokens on flows.
+        #[cbor(n(1), with = "crate::codec::key")]
+        element_instance: ElementInstanceKey,
+        /// The element.
+        #[n(2)]
+        element: ElementIndex,
+        /// What is tried again when it is resolved.
+        #[n(3)]
+        resume: Resume,
+        /// Stable code.
+        #[n(4)]
+        code: String,
+        /// What happened, with what to do.
+        #[n(5)]
+        message: String,
+    },
+    /// The problem is gone: resolved, or its element was ended.
+    #[n(27)]
+    IncidentResolved {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        incident: IncidentKey,
+    },
+    /// The runtime cut the cycle.
+    #[n(28)]
+    WorkflowInterrupted {
+        /// The record of the cut.
+        #[n(0)]
+        record: Box<Interruption>,
+    },
+    /// The instance was found executing after a crash.
+    #[n(29)]
+    CrashRecovered {
+        /// The generation that recovered it.
+        #[n(0)]
+        generation: String,
+        /// How many times in a row it was found so.
+        #[n(1)]
+        attempt: u32,
+    },
+    /// An operator suspended the instance.
+    #[n(30)]
+    InstanceHeld,
+    /// An operator let the instance go.
+    #[n(31)]
+    InstanceReleased,
+}
+
+/// What an incident stopped, and so what is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Resume {
+    /// The activation of the element instance.
+    #[n(0)]
+    Activation,
+    /// Its completion.
+    #[n(1)]
+    Completion,
+    /// Its job.
+    #[n(2)]
+    Job,
+    /// The tokens that stand on flows.
+    #[n(3)]
+    Tokens,
+}

@@ -1,0 +1,14 @@
+//! The whole live state of one instance.
+
+mod bytes;
+mod element;
+mod instance;
+mod scope;
+mod view;
+
+pub(crate) use element::{ElementInstance, Stage, Wait, WaitFor};
+pub use instance::{IncidentState, Instance};
+pub(crate) use instance::Phase;
+pub(crate) use scope::Scope;
+pub(crate) use view::message_name;
+pub use view::{TokenState, TokenView, WaitKind, WaitView};

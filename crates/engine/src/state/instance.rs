@@ -1,0 +1,185 @@
+//! The live state as a value: what the engine reads to decide and changes to apply.
+
+use std::collections::BTreeMap;
+
+use minicbor::{Decode, Encode};
+use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
+
+use crate::event::Resume;
+use crate::state::{ElementInstance, Scope, Stage};
+
+/// The live state of one instance: tokens, scopes, variables, waits, incidents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    pub(crate) key: InstanceKey,
+    pub(crate) phase: Phase,
+    pub(crate) sequence: u64,
+    pub(crate) variables: Variables,
+    pub(crate) root: Scope,
+    pub(crate) elements: BTreeMap<ElementInstanceKey, ElementInstance>,
+    pub(crate) incidents: BTreeMap<IncidentKey, IncidentState>,
+    pub(crate) last_completed: Option<(ElementInstanceKey, ElementIndex)>,
+}
+
+/// Where an instance is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum Phase {
+    #[n(0)]
+    New,
+    #[n(1)]
+    Running,
+    #[n(2)]
+    Completed,
+    #[n(3)]
+    Cancelled,
+    #[n(4)]
+    Faulted,
+}
+
+/// An open incident.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncidentState {
+    /// The element instance it stopped; none when it stopped tokens on flows.
+    pub element_instance: Option<ElementInstanceKey>,
+    /// The element.
+    pub element: ElementIndex,
+    /// What is tried again when it is resolved.
+    pub resume: Resume,
+    /// Stable code.
+    pub code: String,
+    /// What happened, with what to do.
+    pub message: String,
+}
+
+impl Instance {
+    /// The instance before its first event.
+    pub fn new(key: InstanceKey) -> Self {
+        Self {
+            key,
+            phase: Phase::New,
+            sequence: 0,
+            variables: Variables::new(),
+            root: Scope::default(),
+            elements: BTreeMap::new(),
+            incidents: BTreeMap::new(),
+            last_completed: None,
+        }
+    }
+
+    /// Its key.
+    pub fn key(&self) -> InstanceKey {
+        self.key
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<SubStatus> {
+        match self.phase {
+            Phase::New | Phase::Running => None,
+            Phase::Completed => Some(SubStatus::Finished),
+            Phase::Cancelled => Some(SubStatus::Cancelled),
+            Phase::Faulted => Some(SubStatus::Faulted),
+        }
+    }
+
+    /// True once it was started.
+    pub fn is_started(&self) -> bool {
+        self.phase != Phase::New
+    }
+
+    /// How many events it is made of, [`crate::Event::Caused`] left out.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The variables of the instance itself.
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// The variables that `scope` holds itself; none if it is not alive.
+    pub fn variables_of(&self, scope: ElementInstanceKey) -> Option<&Variables> {
+        if scope == ElementInstanceKey::ROOT {
+            return Some(&self.variables);
+        }
+        self.elements.get(&scope).map(|element| &element.variables)
+    }
+
+    /// The open incidents by key.
+    pub fn incidents(&self) -> impl ExactSizeIterator<Item = (IncidentKey, &IncidentState)> {
+        self.incidents.iter().map(|(key, incident)| (*key, incident))
+    }
+
+    /// How many incidents are open.
+    pub fn incident_count(&self) -> usize {
+        self.incidents.len()
+    }
+
+    pub(crate) fn scope(&self, key: ElementInstanceKey) -> Option<&Scope> {
+        if key == ElementInstanceKey::ROOT {
+            return Some(&self.root);
+        }
+        self.elements.get(&key)?.scope.as_deref()
+    }
+
+    pub(crate) fn scope_mut(&mut self, key: ElementInstanceKey) -> Option<&mut Scope> {
+        if key == ElementInstanceKey::ROOT {
+            return Some(&mut self.root);
+        }
+        self.elements.get_mut(&key)?.scope.as_deref_mut()
+    }
+
+    /// The scope around `key` and `key` itself, from the inside out, the root last.
+    pub(crate) fn outward(&self, from: ElementInstanceKey) -> impl Iterator<Item = ElementInstanceKey> {
+        let mut next = Some(from);
+        std::iter::from_fn(move || {
+            let here = next?;
+            next = match here {
+                ElementInstanceKey::ROOT => None,
+                key => Some(self.elements.get(&key).map_or(ElementInstanceKey::ROOT, |e| e.parent)),
+            };
+            Some(here)
+        })
+    }
+
+    /// Where a result named `name` belongs: the innermost scope from `from` outward that has it, else the instance.
+    pub(crate) fn home_of(&self, from: ElementInstanceKey, name: &str) -> ElementInstanceKey {
+        let has = |scope: &ElementInstanceKey| {
+            self.variables_of(*scope).is_some_and(|variables| variables.get(name).is_some())
+        };
+        self.outward(from).find(has).unwrap_or(ElementInstanceKey::ROOT)
+    }
+
+    /// Everything visible from `from`, the innermost value of each name.
+    pub(crate) fn visible(&self, from: ElementInstanceKey) -> Variables {
+        let mut all = self.variables.clone();
+        let inner: Vec<_> = self.outward(from).filter(|key| *key != ElementInstanceKey::ROOT).collect();
+        for key in inner.into_iter().rev() {
+            if let Some(variables) = self.variables_of(key)
+                && !variables.is_empty()
+            {
+                all.merge(variables.clone());
+            }
+        }
+        all
+    }
+
+    /// About how much memory it takes, for the budget of a cache.
+    pub fn bytes(&self) -> usize {
+        const INSTANCE: usize = 512;
+        const ELEMENT: usize = 256;
+        const INCIDENT: usize = 192;
+        let of = |variables: &Variables| -> usize {
+            variables.iter().map(|(name, value)| name.len() + value.text().len() + 80).sum()
+        };
+        let elements = self.elements.values().map(|element| {
+            let results = match &element.stage {
+                Stage::Leaving { results } => of(results),
+                Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => 0,
+            };
+            ELEMENT + of(&element.variables) + results + element.waits.len() * 96
+        });
+        let incidents = self.incidents.values().map(|incident| INCIDENT + incident.message.len());
+        INSTANCE + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
+    }
+}

@@ -1,0 +1,347 @@
+//! The evaluator: walks a tree with limits. FEEL turns errors into null; limits, and the errors of the unified
+//! language, end the evaluation.
+
+mod arithmetic;
+mod call;
+mod filter;
+mod iterate;
+mod path;
+
+use std::sync::Arc;
+
+use crate::compare::{holds, passes};
+use crate::error::{EvaluationCode, Failure};
+use crate::expression::Code;
+use crate::limits::{Limits, MAX_VALUE_DEPTH, TOTAL_SIZE_FACTOR};
+use crate::tree::{Comparison, Node, NodeId, Test};
+use crate::unified;
+use crate::value::{Range, Value};
+use crate::{Language, Scope, functions};
+
+pub(crate) use arithmetic::{add, multiply, negate, subtract};
+pub use call::Function;
+
+/// The result of a part of an evaluation.
+pub(crate) type Outcome<T = Value> = Result<T, Box<Failure>>;
+
+/// What is in sight at a place, innermost last.
+#[derive(Clone, Debug)]
+pub(crate) enum Frame {
+    /// One name.
+    Binding(Arc<str>, Value),
+    /// The item of a filter, whose entries are names too.
+    Item(Value),
+}
+
+/// One evaluation under way.
+pub(crate) struct Machine<'s> {
+    pub(crate) scope: &'s dyn Scope,
+    limits: Limits,
+    steps: u64,
+    depth: u32,
+    built: usize,
+    frames: Vec<Frame>,
+}
+
+impl<'s> Machine<'s> {
+    pub(crate) fn new(scope: &'s dyn Scope, limits: &Limits) -> Self {
+        Machine { scope, limits: *limits, steps: 0, depth: 0, built: 0, frames: Vec::new() }
+    }
+
+    pub(crate) fn bind(&mut self, name: &Arc<str>, value: Value) {
+        self.frames.push(Frame::Binding(name.clone(), value));
+    }
+
+    pub(crate) fn evaluate(&mut self, code: &Arc<Code>, id: NodeId) -> Outcome {
+        let (node, offset) = code.tree.node(id);
+        self.step(1).map_err(|failure| at(failure, *offset))?;
+        if let Node::Literal(value) = node {
+            return Ok(value.clone());
+        }
+        self.depth += 1;
+        let result = if self.depth > self.limits.depth { Err(self.too_deep()) } else { self.node(code, node) };
+        self.depth -= 1;
+        result.map_err(|failure| at(failure, *offset))
+    }
+
+    fn node(&mut self, code: &Arc<Code>, node: &Node) -> Outcome {
+        match node {
+            Node::Literal(value) => Ok(value.clone()),
+            Node::Name { name, required } => self.name(name, *required),
+            Node::Compare { comparison, left, right } => self.compare(code, *comparison, *left, *right),
+            Node::All(operands) => self.logic(code, operands, false),
+            Node::Any(operands) => self.logic(code, operands, true),
+            Node::Chain { first, links } => self.chain(code, *first, links),
+            Node::Negate(operand) => self.negative(code, *operand),
+            Node::Not(operand) => {
+                let value = self.evaluate(code, *operand)?;
+                Ok(Value::Boolean(!unified::truth(&value)?))
+            }
+            Node::Between { value, low, high } => self.between(code, *value, *low, *high),
+            Node::In { value, tests } => {
+                let value = self.evaluate(code, *value)?;
+                self.tests(code, &value, tests).map(Value::from)
+            }
+            Node::Tests { tests, negated } => self.unary_tests(code, tests, *negated),
+            Node::InstanceOf { value, kind } => {
+                let value = self.evaluate(code, *value)?;
+                Ok(Value::Boolean(kind.takes(&value)))
+            }
+            Node::If { condition, then, otherwise } => {
+                let condition = self.evaluate(code, *condition)?;
+                self.evaluate(code, if truth(code.language, &condition)? { *then } else { *otherwise })
+            }
+            Node::For { iterators, body, partial } => self.for_loop(code, iterators, *body, *partial),
+            Node::Some { iterators, body } => self.quantified(code, iterators, *body, true),
+            Node::Every { iterators, body } => self.quantified(code, iterators, *body, false),
+            Node::List(items) => {
+                let items = items.iter().map(|item| self.evaluate(code, *item)).collect::<Outcome<Vec<_>>>()?;
+                self.list(items)
+            }
+            Node::Context(entries) => self.context_literal(code, entries),
+            Node::Range { start, end, start_included, end_included } => {
+                let (start, end) = (self.evaluate(code, *start)?, self.evaluate(code, *end)?);
+                self.range(Range { start, end, start_included: *start_included, end_included: *end_included, excluded: false })
+            }
+            Node::UnaryRange { comparison, bound } => self.unary_range(code, *comparison, *bound),
+            Node::Function { parameters, body } => self.closure(code, parameters, *body),
+            Node::Path { base, name } => {
+                let base = self.evaluate(code, *base)?;
+                match code.language {
+                    Language::Feel => self.path(&base, name),
+                    Language::Unified => unified::property(&base, name),
+                }
+            }
+            Node::Filter { base, filter } => self.filter(code, *base, *filter),
+            Node::Call { callee, arguments, names } => self.call_node(code, *callee, arguments, names.as_deref()),
+            Node::Index { base, index } => {
+                let (base, index) = (self.evaluate(code, *base)?, self.evaluate(code, *index)?);
+                unified::index(&base, &index)
+            }
+            Node::Method { base, name, arguments } => self.method(code, *base, name, arguments),
+            Node::Empty(operand) => {
+                let value = self.evaluate(code, *operand)?;
+                Ok(Value::Boolean(unified::is_empty(&value)))
+            }
+            Node::Join(parts) => self.join(code, parts),
+        }
+    }
+
+    // Limits.
+
+    /// Counts steps; built-in functions count one for each item they touch.
+    pub(crate) fn step(&mut self, count: u64) -> Outcome<()> {
+        self.steps = self.steps.saturating_add(count);
+        if self.steps <= self.limits.steps {
+            return Ok(());
+        }
+        let message = format!("the evaluation took more than {} steps", self.limits.steps);
+        Err(Failure::new(EvaluationCode::StepLimit, message))
+    }
+
+    fn too_deep(&self) -> Box<Failure> {
+        let message = format!("the evaluation nests deeper than {} levels", self.limits.depth);
+        Failure::new(EvaluationCode::DepthLimit, message)
+    }
+
+    /// Asks for room for one value of so many bytes, before it is built or while it grows.
+    pub(crate) fn room(&self, bytes: usize) -> Outcome<()> {
+        let total = self.limits.size.saturating_mul(TOTAL_SIZE_FACTOR);
+        if bytes <= self.limits.size && self.built.saturating_add(bytes) <= total {
+            return Ok(());
+        }
+        let message = format!("a value grows beyond {} bytes, or all values together beyond {total}", self.limits.size);
+        Err(Failure::new(EvaluationCode::SizeLimit, message))
+    }
+
+    fn charge(&mut self, bytes: usize) -> Outcome<()> {
+        self.room(bytes)?;
+        self.built += bytes;
+        Ok(())
+    }
+
+    /// Asks for room for a list of so many items.
+    pub(crate) fn room_for_items(&self, count: usize) -> Outcome<()> {
+        self.room(count.saturating_mul(size_of::<Value>()))
+    }
+
+    fn shallow(&self, value: Value) -> Outcome {
+        if value.depth() <= MAX_VALUE_DEPTH {
+            return Ok(value);
+        }
+        let message = format!("a value nests deeper than {MAX_VALUE_DEPTH} levels");
+        Err(Failure::new(EvaluationCode::DepthLimit, message))
+    }
+
+    pub(crate) fn string(&mut self, text: String) -> Outcome {
+        self.charge(text.len())?;
+        Ok(Value::string(text))
+    }
+
+    pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome {
+        self.step(items.len() as u64 / 8)?;
+        self.charge(items.len().saturating_mul(size_of::<Value>()))?;
+        self.shallow(Value::list(items))
+    }
+
+    pub(crate) fn context(&mut self, entries: Vec<(Arc<str>, Value)>) -> Outcome {
+        self.step(entries.len() as u64 / 4)?;
+        self.charge(entries.len().saturating_mul(size_of::<Value>() * 2))?;
+        self.shallow(Value::context(entries))
+    }
+
+    pub(crate) fn range(&mut self, range: Range) -> Outcome {
+        self.shallow(Value::Range(Arc::new(range)))
+    }
+
+    // Names.
+
+    fn local(&self, name: &str) -> Option<Value> {
+        self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::Binding(bound, value) => (&**bound == name).then(|| value.clone()),
+            Frame::Item(Value::Context(context)) if let Some(value) = context.get(name) => Some(value.clone()),
+            Frame::Item(item) => (name == "item").then(|| item.clone()),
+        })
+    }
+
+    fn name(&mut self, name: &Arc<str>, required: bool) -> Outcome {
+        if !self.frames.is_empty() {
+            self.step(self.frames.len() as u64 / 16)?;
+            if let Some(value) = self.local(name) {
+                return Ok(value);
+            }
+        }
+        if let Some(value) = self.scope.lookup(name) {
+            return Ok(value);
+        }
+        if required {
+            return Err(unified::unknown_variable(self.scope, name));
+        }
+        Ok(functions::find(name).map_or(Value::Null, |built_in| Value::Function(Arc::new(Function::built_in(built_in)))))
+    }
+
+    // Logic and comparison.
+
+    /// Three-valued in FEEL: `decisive` ends the search, what is no boolean makes the rest null.
+    fn logic(&mut self, code: &Arc<Code>, operands: &[NodeId], decisive: bool) -> Outcome {
+        let mut unknown = false;
+        for operand in operands {
+            let value = self.evaluate(code, *operand)?;
+            let truth = match code.language {
+                Language::Feel => value.as_boolean(),
+                Language::Unified => Some(unified::truth(&value)?),
+            };
+            match truth {
+                Some(truth) if truth == decisive => return Ok(Value::Boolean(decisive)),
+                Some(_) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { Value::Null } else { Value::Boolean(!decisive) })
+    }
+
+    fn compare(&mut self, code: &Arc<Code>, comparison: Comparison, left: NodeId, right: NodeId) -> Outcome {
+        let (left, right) = (self.evaluate(code, left)?, self.evaluate(code, right)?);
+        self.weigh(&left)?;
+        match code.language {
+            Language::Feel => Ok(holds(comparison, &left, &right).into()),
+            Language::Unified => unified::compare(comparison, &left, &right).map(Value::Boolean),
+        }
+    }
+
+    /// Counts steps for work that goes through a whole value.
+    pub(crate) fn weigh(&mut self, value: &Value) -> Outcome<()> {
+        match value {
+            Value::List(list) => {
+                self.step(list.len() as u64)?;
+                list.iter().try_for_each(|item| self.weigh(item))
+            }
+            Value::Context(context) => {
+                self.step(context.len() as u64)?;
+                context.iter().try_for_each(|(_, item)| self.weigh(item))
+            }
+            Value::String(text) => self.step(text.len() as u64 / 256),
+            _ => Ok(()),
+        }
+    }
+
+    fn between(&mut self, code: &Arc<Code>, value: NodeId, low: NodeId, high: NodeId) -> Outcome {
+        let value = self.evaluate(code, value)?;
+        let (low, high) = (self.evaluate(code, low)?, self.evaluate(code, high)?);
+        let above = holds(Comparison::GreaterOrEqual, &value, &low);
+        let below = holds(Comparison::LessOrEqual, &value, &high);
+        Ok(above.zip(below).map(|(above, below)| above && below).into())
+    }
+
+    fn tests(&mut self, code: &Arc<Code>, value: &Value, tests: &[Test]) -> Outcome<Option<bool>> {
+        let mut result = Some(false);
+        for test in tests {
+            let operand = self.evaluate(code, test.operand)?;
+            self.weigh(&operand)?;
+            let passed = match test.comparison {
+                Some(comparison) => holds(comparison, value, &operand),
+                None if test.condition => operand.as_boolean(),
+                None => passes(&operand, value),
+            };
+            match passed {
+                Some(true) => return Ok(Some(true)),
+                Some(false) => {}
+                None => result = None,
+            }
+        }
+        Ok(result)
+    }
+
+    fn unary_tests(&mut self, code: &Arc<Code>, tests: &[Test], negated: bool) -> Outcome {
+        let input = self.local("?").unwrap_or(Value::Null);
+        let passed = self.tests(code, &input, tests)?;
+        Ok(passed.map(|passed| passed != negated).into())
+    }
+
+    fn unary_range(&mut self, code: &Arc<Code>, comparison: Comparison, bound: NodeId) -> Outcome {
+        let bound = self.evaluate(code, bound)?;
+        let (start, end, start_included, end_included) = match comparison {
+            Comparison::Equal => (bound.clone(), bound, true, true),
+            Comparison::Different => {
+                let (start, end) = (bound.clone(), bound);
+                return self.range(Range { start, end, start_included: false, end_included: false, excluded: true });
+            }
+            Comparison::Less => (Value::Null, bound, false, false),
+            Comparison::LessOrEqual => (Value::Null, bound, false, true),
+            Comparison::Greater => (bound, Value::Null, false, false),
+            Comparison::GreaterOrEqual => (bound, Value::Null, true, false),
+        };
+        self.range(Range { start, end, start_included, end_included, excluded: false })
+    }
+
+    // Contexts.
+
+    fn context_literal(&mut self, code: &Arc<Code>, nodes: &[(Arc<str>, NodeId)]) -> Outcome {
+        let before = self.frames.len();
+        let mut entries: Vec<(Arc<str>, Value)> = Vec::with_capacity(nodes.len());
+        for (name, node) in nodes {
+            let value = self.evaluate(code, *node)?;
+            self.bind(name, value.clone());
+            entries.push((name.clone(), value));
+        }
+        self.frames.truncate(before);
+        let count = entries.len();
+        let context = self.context(entries)?;
+        // An entry that is written twice makes the whole context an error.
+        let repeated = context.as_context().is_some_and(|context| context.len() != count);
+        Ok(if repeated { Value::Null } else { context })
+    }
+}
+
+/// A condition: in FEEL only true is true.
+fn truth(language: Language, value: &Value) -> Outcome<bool> {
+    match language {
+        Language::Feel => Ok(value.as_boolean() == Some(true)),
+        Language::Unified => unified::truth(value),
+    }
+}
+
+fn at(mut failure: Box<Failure>, offset: u32) -> Box<Failure> {
+    failure.offset.get_or_insert(offset);
+    failure
+}

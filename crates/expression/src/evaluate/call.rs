@@ -1,0 +1,176 @@
+//! Functions: built-in ones and closures, called by position or by name.
+
+use std::sync::Arc;
+
+use crate::evaluate::{Frame, Machine, Outcome};
+use crate::expression::Code;
+use crate::functions::{self, BuiltIn};
+use crate::tree::{Node, NodeId, Parameter};
+use crate::types::Type;
+use crate::value::Value;
+
+/// A function value.
+#[derive(Debug)]
+pub struct Function(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    BuiltIn(&'static BuiltIn),
+    Closure(Closure),
+}
+
+/// A function of an expression, with what was in sight where it was written.
+#[derive(Debug)]
+struct Closure {
+    code: Arc<Code>,
+    parameters: Arc<[Parameter]>,
+    body: NodeId,
+    captured: Vec<Frame>,
+    depth: u32,
+}
+
+impl Function {
+    pub(crate) fn built_in(built_in: &'static BuiltIn) -> Function {
+        Function(Kind::BuiltIn(built_in))
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        if let Kind::Closure(closure) = &self.0 { closure.depth } else { 0 }
+    }
+
+    pub(crate) fn same(&self, other: &Function) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::BuiltIn(a), Kind::BuiltIn(b)) => a.name == b.name,
+            (Kind::Closure(a), Kind::Closure(b)) => std::ptr::eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether it can stand where a function of this type is wanted.
+    pub(crate) fn conforms(&self, parameters: &[Type], result: &Type) -> bool {
+        let any = parameters.is_empty() && *result == Type::Any;
+        match &self.0 {
+            Kind::BuiltIn(_) => any,
+            Kind::Closure(closure) => {
+                let conforms = |(wanted, own): (&Type, &Parameter)| own.kind == Type::Any || own.kind == *wanted;
+                any || (parameters.len() == closure.parameters.len() && parameters.iter().zip(closure.parameters.iter()).all(conforms))
+            }
+        }
+    }
+
+    /// The number of parameters, if it is a closure.
+    pub(crate) fn arity(&self) -> Option<usize> {
+        if let Kind::Closure(closure) = &self.0 { Some(closure.parameters.len()) } else { None }
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn closure(&mut self, code: &Arc<Code>, parameters: &Arc<[Parameter]>, body: NodeId) -> Outcome {
+        self.step(self.frames.len() as u64)?;
+        self.charge(self.frames.len().saturating_mul(size_of::<Frame>()))?;
+        let captured = self.frames.clone();
+        let depth_of = |frame: &Frame| match frame {
+            Frame::Binding(_, value) | Frame::Item(value) => value.depth(),
+        };
+        let depth = captured.iter().map(depth_of).max().unwrap_or(0) + 1;
+        let closure = Closure { code: code.clone(), parameters: parameters.clone(), body, captured, depth };
+        self.shallow(Value::Function(Arc::new(Function(Kind::Closure(closure)))))
+    }
+
+    pub(super) fn call_node(&mut self, code: &Arc<Code>, callee: NodeId, arguments: &[NodeId], names: Option<&[Arc<str>]>) -> Outcome {
+        let (name, callee) = match &code.tree.node(callee).0 {
+            Node::Name { name, .. } => (Some(name), self.callee_named(name)),
+            _ => (None, Callee::of(self.evaluate(code, callee)?)),
+        };
+        let arguments = arguments.iter().map(|argument| self.evaluate(code, *argument)).collect::<Outcome<Vec<_>>>()?;
+        let arguments = match names {
+            None => arguments,
+            Some(names) => match callee.arrange(arguments, names) {
+                Some(arguments) => arguments,
+                None => return Ok(Value::Null),
+            },
+        };
+        match callee {
+            Callee::None => Ok(Value::Null),
+            Callee::BuiltIn(built_in) => built_in.call(self, &arguments),
+            Callee::Function(function) => self.call_as(name, &function, arguments),
+        }
+    }
+
+    /// A variable of the same name does not hide a built-in function, unless it holds a function and is local.
+    fn callee_named(&self, name: &str) -> Callee {
+        if let Some(Value::Function(function)) = self.local(name) {
+            return Callee::Function(function);
+        }
+        match functions::find(name) {
+            Some(built_in) => Callee::BuiltIn(built_in),
+            None => self.scope.lookup(name).map_or(Callee::None, Callee::of),
+        }
+    }
+
+    /// Calls a function by position.
+    pub(crate) fn call(&mut self, function: &Arc<Function>, arguments: Vec<Value>) -> Outcome {
+        self.call_as(None, function, arguments)
+    }
+
+    /// A function called by its name can call itself by it.
+    fn call_as(&mut self, name: Option<&Arc<str>>, function: &Arc<Function>, arguments: Vec<Value>) -> Outcome {
+        let closure = match &function.0 {
+            Kind::BuiltIn(built_in) => return built_in.call(self, &arguments),
+            Kind::Closure(closure) => closure,
+        };
+        if arguments.len() != closure.parameters.len() {
+            return Ok(Value::Null);
+        }
+        self.step(closure.captured.len() as u64 / 4)?;
+        let mut frames = closure.captured.clone();
+        if let Some(name) = name {
+            frames.push(Frame::Binding(name.clone(), Value::Function(function.clone())));
+        }
+        for (parameter, argument) in closure.parameters.iter().zip(arguments) {
+            let Some(argument) = parameter.kind.coerce(argument) else { return Ok(Value::Null) };
+            frames.push(Frame::Binding(parameter.name.clone(), argument));
+        }
+        let outer = std::mem::replace(&mut self.frames, frames);
+        let result = self.evaluate(&closure.code, closure.body);
+        self.frames = outer;
+        result
+    }
+}
+
+/// What a call calls.
+enum Callee {
+    BuiltIn(&'static BuiltIn),
+    Function(Arc<Function>),
+    None,
+}
+
+impl Callee {
+    fn of(value: Value) -> Callee {
+        if let Value::Function(function) = value { Callee::Function(function) } else { Callee::None }
+    }
+
+    /// Brings named arguments into the order of the parameters.
+    fn arrange(&self, arguments: Vec<Value>, names: &[Arc<str>]) -> Option<Vec<Value>> {
+        let mut pairs: Vec<(&str, Value)> = names.iter().map(|name| &**name).zip(arguments).collect();
+        let count = pairs.len();
+        pairs.sort_by_key(|(name, _)| *name);
+        pairs.dedup_by_key(|(name, _)| *name);
+        if pairs.len() != count {
+            return None;
+        }
+        let closure = match self {
+            Callee::None => return None,
+            Callee::BuiltIn(built_in) => return built_in.arrange(pairs),
+            Callee::Function(function) => match &function.0 {
+                Kind::BuiltIn(built_in) => return built_in.arrange(pairs),
+                Kind::Closure(closure) => closure,
+            },
+        };
+        if count != closure.parameters.len() {
+            return None;
+        }
+        let value = |parameter: &Parameter| pairs.iter().find(|(name, _)| *name == &*parameter.name).map(|(_, value)| value.clone());
+        closure.parameters.iter().map(value).collect()
+    }
+}

@@ -1,0 +1,230 @@
+//! Prepared expressions.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::error::{EvaluationError, Failure, Position, SyntaxError};
+use crate::evaluate::Machine;
+use crate::limits::Limits;
+use crate::tree::{Node, Tree};
+use crate::value::{Range, Value};
+use crate::{Language, Scope, feel, unified};
+
+/// A parsed text.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub text: String,
+    pub language: Language,
+    pub tree: Tree,
+}
+
+/// An expression, parsed once and evaluated any number of times. A clone copies a pointer.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    code: Arc<Code>,
+}
+
+impl Expression {
+    fn new(text: &str, language: Language, tree: Tree) -> Expression {
+        Expression { code: Arc::new(Code { text: text.to_owned(), language, tree }) }
+    }
+
+    /// Parses FEEL, without the `=` that modelers write before it.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong in the text, with its place.
+    pub fn feel(text: &str) -> Result<Expression, SyntaxError> {
+        Expression::feel_with_names(text, &[])
+    }
+
+    /// Parses FEEL that reads variables whose names hold special characters, such as `net-amount`. Names of several
+    /// plain words need not be given.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong in the text, with its place.
+    pub fn feel_with_names(text: &str, names: &[&str]) -> Result<Expression, SyntaxError> {
+        Ok(Expression::new(text, Language::Feel, feel::parse(text, names)?))
+    }
+
+    /// Parses the unified expression language: bare, in `${...}` or `#{...}`, or as a template such as
+    /// `order-${id}`, whose result is a text.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong in the text, with its place.
+    pub fn unified(text: &str) -> Result<Expression, SyntaxError> {
+        Ok(Expression::new(text, Language::Unified, unified::parse(text)?))
+    }
+
+    /// Parses by the rule of the modelers: a text that begins with `=` is FEEL, and so is one whose language attribute
+    /// names FEEL; everything else is the unified language.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong in the text, with its place in the text as given.
+    pub fn parse(text: &str, language: Option<&str>) -> Result<Expression, SyntaxError> {
+        let trimmed = text.trim_start();
+        if let Some(feel) = trimmed.strip_prefix('=').filter(|rest| !rest.starts_with('=')) {
+            let skipped = text.len() - feel.len();
+            let moved = |error: SyntaxError| SyntaxError::at(text, skipped + error.offset, error.message, error.hint);
+            return Expression::feel(feel).map_err(moved);
+        }
+        let is_feel = language.is_some_and(|language| language.to_ascii_lowercase().contains("feel"));
+        if is_feel { Expression::feel(text) } else { Expression::unified(text) }
+    }
+
+    /// An expression that always gives this value.
+    pub fn literal(value: Value) -> Expression {
+        let text = value.to_string();
+        Expression::new(&text, Language::Feel, Tree::literal(value))
+    }
+
+    /// The text: of FEEL without the `=` before it.
+    pub fn text(&self) -> &str {
+        &self.code.text
+    }
+
+    /// The language.
+    pub fn language(&self) -> Language {
+        self.code.language
+    }
+
+    /// The names that are read from the scope. Inside a filter they may be entries of the list's items instead.
+    pub fn names(&self) -> Vec<&str> {
+        self.code.tree.free.iter().map(|name| &**name).collect()
+    }
+
+    /// The value, if the expression is a literal.
+    pub fn as_literal(&self) -> Option<&Value> {
+        if let (Node::Literal(value), _) = self.code.tree.node(self.code.tree.root) { Some(value) } else { None }
+    }
+
+    /// Evaluates.
+    ///
+    /// # Errors
+    ///
+    /// A limit that is reached; in the unified language also variables and methods that do not exist and operands of
+    /// the wrong type. FEEL gives null there.
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, EvaluationError> {
+        let mut machine = Machine::new(scope, limits);
+        machine.evaluate(&self.code, self.code.tree.root).map_err(|failure| self.error(*failure, scope))
+    }
+
+    fn error(&self, failure: Failure, scope: &dyn Scope) -> EvaluationError {
+        let Position { offset, line, column } = Position::of(&self.code.text, failure.offset.unwrap_or(0) as usize);
+        let saw = saw(&self.code.tree, scope);
+        EvaluationError { code: failure.code, message: failure.message, offset, line, column, saw }
+    }
+}
+
+/// Longest report of one value and of all of them, in bytes.
+const MAX_SEEN_VALUE: usize = 80;
+const MAX_SEEN: usize = 600;
+
+/// The names that were read and their values, shortened.
+fn saw(tree: &Tree, scope: &dyn Scope) -> String {
+    let mut out = String::new();
+    for name in &tree.free {
+        let comma = if out.is_empty() { "" } else { ", " };
+        if out.len() > MAX_SEEN {
+            out.push_str(", ...");
+            break;
+        }
+        let value = scope.lookup(name).map_or("undefined".to_owned(), |value| brief(&value));
+        let name: String = name.chars().take(MAX_SEEN_VALUE).collect();
+        let _ = write!(out, "{comma}{name} = {value}");
+    }
+    out
+}
+
+/// A value as a short text. Writing stops at the limit: the value may be large.
+fn brief(value: &Value) -> String {
+    struct Bounded(String);
+    impl Write for Bounded {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let room = MAX_SEEN_VALUE.saturating_sub(self.0.len());
+            let fits = text.len() <= room;
+            let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            self.0.push_str(text.get(..end).unwrap_or_default());
+            if fits { Ok(()) } else { Err(std::fmt::Error) }
+        }
+    }
+    let mut out = Bounded(String::new());
+    if let Value::String(text) = value
+        && text.len() > MAX_SEEN_VALUE
+    {
+        let start: String = text.chars().take(MAX_SEEN_VALUE).collect();
+        return format!("\"{start}...\" ({} bytes)", text.len());
+    }
+    if write!(out, "{value}").is_err() {
+        out.0.push_str("...");
+    }
+    out.0
+}
+
+/// Unary tests: the cell of a decision table, or what stands behind `in`.
+#[derive(Clone, Debug)]
+pub struct UnaryTests {
+    expression: Expression,
+}
+
+/// Parses unary tests such as `< 10, [20..30]`, `not("a", "b")` or `-`.
+///
+/// # Errors
+///
+/// The first thing that is wrong in the text, with its place.
+pub fn unary_tests(text: &str) -> Result<UnaryTests, SyntaxError> {
+    unary_tests_with_names(text, &[])
+}
+
+/// As [`unary_tests`], with the names of variables that hold special characters.
+///
+/// # Errors
+///
+/// The first thing that is wrong in the text, with its place.
+pub fn unary_tests_with_names(text: &str, names: &[&str]) -> Result<UnaryTests, SyntaxError> {
+    let tree = feel::parse_unary_tests(text, names)?;
+    Ok(UnaryTests { expression: Expression::new(text, Language::Feel, tree) })
+}
+
+impl UnaryTests {
+    /// The text.
+    pub fn text(&self) -> &str {
+        self.expression.text()
+    }
+
+    /// The names that are read from the scope.
+    pub fn names(&self) -> Vec<&str> {
+        self.expression.names()
+    }
+
+    /// Whether the input passes one of the tests. What cannot be compared does not pass.
+    ///
+    /// # Errors
+    ///
+    /// A limit that is reached.
+    pub fn matches(&self, input: &Value, scope: &dyn Scope, limits: &Limits) -> Result<bool, EvaluationError> {
+        let code = &self.expression.code;
+        let mut machine = Machine::new(scope, limits);
+        machine.bind(&"?".into(), input.clone());
+        let verdict = machine.evaluate(code, code.tree.root).map_err(|failure| self.expression.error(*failure, scope))?;
+        Ok(verdict.as_boolean() == Some(true))
+    }
+}
+
+/// The range that a text such as `[1..3]` writes; its ends must be literals or calls of conversion functions.
+pub(crate) fn literal_range(text: &str) -> Option<Range> {
+    let expression = Expression::feel(text).ok()?;
+    let constant = expression.names().is_empty();
+    let (node, _) = expression.code.tree.node(expression.code.tree.root);
+    if !constant || !matches!(node, Node::Range { .. } | Node::UnaryRange { .. }) {
+        return None;
+    }
+    let limits = Limits { steps: 1000, depth: 16, size: text.len().max(256) };
+    match expression.evaluate(&crate::NoScope, &limits).ok()? {
+        Value::Range(range) => Some((*range).clone()),
+        _ => None,
+    }
+}

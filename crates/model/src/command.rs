@@ -1,0 +1,175 @@
+//! What an instance can be told.
+
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::{Cause, ElementIndex, ElementInstanceKey, IncidentKey, MessageKey, Timestamp, Variables};
+
+/// A command with its cause.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// What to do.
+    pub kind: CommandKind,
+    /// Who or what wants it.
+    pub cause: Cause,
+}
+
+impl Command {
+    /// A command and its cause.
+    pub fn new(kind: CommandKind, cause: Cause) -> Self {
+        Self { kind, cause }
+    }
+}
+
+/// What to do with an instance.
+#[derive(Debug, Clone)]
+pub enum CommandKind {
+    /// Begin: the first command of every instance.
+    Start {
+        /// The start event; none for the definition's none start event (or its only start).
+        element: Option<ElementIndex>,
+        /// The variables it begins with.
+        variables: Variables,
+    },
+    /// A job succeeded.
+    CompleteJob {
+        /// The job.
+        job: ElementInstanceKey,
+        /// Its results.
+        variables: Variables,
+    },
+    /// A job failed technically.
+    FailJob {
+        /// The job.
+        job: ElementInstanceKey,
+        /// What went wrong.
+        message: String,
+        /// Tries left; none takes one off. At zero an incident is raised.
+        retries: Option<u32>,
+        /// When it may be tried again; none at once.
+        retry_at: Option<Timestamp>,
+    },
+    /// A job ended in a BPMN error.
+    ThrowError {
+        /// The job.
+        job: ElementInstanceKey,
+        /// The error code.
+        code: String,
+        /// What went wrong.
+        message: String,
+        /// Variables for the catching scope.
+        variables: Variables,
+    },
+    /// A person took a user task, or gave it back.
+    AssignUserTask {
+        /// The task.
+        task: ElementInstanceKey,
+        /// Who has it now; none gives it back.
+        assignee: Option<String>,
+    },
+    /// A person completed a user task.
+    CompleteUserTask {
+        /// The task.
+        task: ElementInstanceKey,
+        /// The results.
+        variables: Variables,
+    },
+    /// An armed timer fell due.
+    TriggerTimer {
+        /// The element instance that waits (the host, for a boundary event).
+        owner: ElementInstanceKey,
+        /// The timer event.
+        element: ElementIndex,
+        /// The due time it was armed for.
+        due_at: Timestamp,
+    },
+    /// A message was matched with an open subscription.
+    CorrelateMessage {
+        /// The element instance that waits (the host, for a boundary event).
+        owner: ElementInstanceKey,
+        /// The message event or receive task.
+        element: ElementIndex,
+        /// The message.
+        message: MessageKey,
+        /// Its payload.
+        variables: Variables,
+    },
+    /// Change variables from outside.
+    SetVariables {
+        /// The scope; [`ElementInstanceKey::ROOT`] for the instance itself.
+        scope: ElementInstanceKey,
+        /// New values.
+        variables: Variables,
+    },
+    /// Try what an incident stopped once more.
+    RetryIncident {
+        /// The incident.
+        incident: IncidentKey,
+        /// Tries to give the job; none gives one.
+        retries: Option<u32>,
+    },
+    /// Put an in-process job aside as an incident: it panicked, or kills the process again and again.
+    QuarantineJob {
+        /// The job.
+        job: ElementInstanceKey,
+        /// What happened.
+        message: String,
+    },
+    /// End the instance as cancelled. Lawful in every state that has not ended.
+    Cancel,
+    /// Record that the runtime cut the cycle.
+    Interrupt(Box<Interruption>),
+    /// Record that the instance was found executing after a crash.
+    RecoverCrashed {
+        /// The generation that recovered it.
+        generation: String,
+        /// How many times in a row it was found so.
+        attempt: u32,
+    },
+}
+
+/// Why a cycle was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+pub enum InterruptionReason {
+    /// A drain's deadline passed.
+    #[n(0)]
+    DeadlineBreach,
+    /// An operator forced the drain.
+    #[n(1)]
+    OperatorForce,
+    /// The cycle had completed and its commit failed.
+    #[n(2)]
+    PersistenceFailure,
+}
+
+/// The record of a cut cycle.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interruption {
+    /// When.
+    #[n(0)]
+    pub interrupted_at: Timestamp,
+    /// Why.
+    #[n(1)]
+    pub reason: InterruptionReason,
+    /// The generation that cut it.
+    #[n(2)]
+    pub generation_id: String,
+    /// The element instance that was last active.
+    #[n(3)]
+    pub last_activity_id: Option<ElementInstanceKey>,
+    /// That element's BPMN id.
+    #[n(4)]
+    pub last_activity_node_id: Option<String>,
+    /// The ingress source that woke the cycle; none for a library call.
+    #[n(5)]
+    pub ingress_source_name: Option<String>,
+    /// How long the cycle had run, in milliseconds.
+    #[n(6)]
+    #[serde(rename = "executionCycleDurationMs")]
+    pub cycle_ms: u64,
+    /// The operator's own words.
+    #[n(7)]
+    pub reason_text: Option<String>,
+}

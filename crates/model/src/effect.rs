@@ -1,0 +1,124 @@
+//! What an instance asks of the world around it.
+//!
+//! Effects leave after the commit of the events that caused them, and can be derived again from the
+//! committed state.
+
+use std::sync::Arc;
+
+use crate::{ElementIndex, ElementInstanceKey, IncidentKey, SubStatus, Timestamp, Variables};
+
+/// One thing that should be under way from now on, or no longer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Work for a handler or a worker.
+    RunJob(Job),
+    /// The job is done with: completed, failed for good, or its element left.
+    JobGone(ElementInstanceKey),
+    /// Work for a person.
+    OpenUserTask(UserTask),
+    /// The user task is done with.
+    CloseUserTask(ElementInstanceKey),
+    /// A timer to arm (or to re-arm, replacing the one of the same owner and element).
+    ArmTimer(Timer),
+    /// The timer is no longer wanted, or has fired for the last time.
+    DisarmTimer {
+        /// Who waited.
+        owner: ElementInstanceKey,
+        /// The timer event.
+        element: ElementIndex,
+    },
+    /// A message to wait for.
+    Subscribe(Subscription),
+    /// The message is no longer wanted, or has come.
+    Unsubscribe {
+        /// Who waited.
+        owner: ElementInstanceKey,
+        /// The message event or receive task.
+        element: ElementIndex,
+    },
+    /// An incident to show.
+    RaiseIncident(Incident),
+    /// The incident is gone.
+    CloseIncident(IncidentKey),
+    /// The instance has ended.
+    Ended(SubStatus),
+}
+
+/// One piece of work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// The element instance that asks for it.
+    pub key: ElementInstanceKey,
+    /// The element.
+    pub element: ElementIndex,
+    /// The element's BPMN id.
+    pub element_id: Arc<str>,
+    /// Which handler or worker does it.
+    pub job_type: Arc<str>,
+    /// Static headers of the model.
+    pub headers: Arc<[(Arc<str>, Arc<str>)]>,
+    /// Tries left.
+    pub retries: u32,
+    /// Not before this time (back-off after a failure).
+    pub not_before: Option<Timestamp>,
+    /// The variables visible to it.
+    pub variables: Variables,
+}
+
+/// Work for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UserTask {
+    /// The element instance that asks for it.
+    pub key: ElementInstanceKey,
+    /// The element.
+    pub element: ElementIndex,
+    /// The element's BPMN id.
+    pub element_id: Arc<str>,
+    /// The element's name.
+    pub name: Option<Arc<str>>,
+    /// Who has it.
+    pub assignee: Option<String>,
+    /// Groups that may take it.
+    pub candidate_groups: Vec<String>,
+}
+
+/// A timer to arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timer {
+    /// Who waits (the host, for a boundary event).
+    pub owner: ElementInstanceKey,
+    /// The timer event.
+    pub element: ElementIndex,
+    /// When it is due.
+    pub due_at: Timestamp,
+}
+
+/// A message to wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Who waits (the host, for a boundary event).
+    pub owner: ElementInstanceKey,
+    /// The message event or receive task.
+    pub element: ElementIndex,
+    /// The message's name.
+    pub message_name: Arc<str>,
+    /// The evaluated correlation key; empty when the model gives none.
+    pub correlation_key: String,
+    /// True if the first message ends the wait; false for a non-interrupting boundary event.
+    pub once: bool,
+}
+
+/// A problem that a person must resolve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    /// Its key.
+    pub key: IncidentKey,
+    /// The element instance it stopped, if any.
+    pub element_instance: Option<ElementInstanceKey>,
+    /// The element's BPMN id.
+    pub element_id: Option<Arc<str>>,
+    /// Stable code, for example `job-no-retries`, `expression-failed`, `no-flow-taken`.
+    pub code: String,
+    /// What happened, with what to do.
+    pub message: String,
+}

@@ -1,0 +1,48 @@
+//! Why a command was refused by an instance.
+
+use crate::{ElementInstanceKey, IncidentKey, SubStatus};
+
+/// A command that does not fit the state. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The instance has ended.
+    #[error("the instance has ended ({})", .0.word())]
+    Ended(SubStatus),
+    /// The instance was started before.
+    #[error("the instance has already been started")]
+    AlreadyStarted,
+    /// The definition has no start event that fits.
+    #[error("the definition has no start event that can be started this way")]
+    NoStart,
+    /// The job is not there (any more).
+    #[error("job {0} is not open")]
+    NoSuchJob(ElementInstanceKey),
+    /// The user task is not there (any more).
+    #[error("user task {0} is not open")]
+    NoSuchUserTask(ElementInstanceKey),
+    /// Nothing waits there (any more): the timer or message came too late.
+    #[error("element instance {0} no longer waits for this event")]
+    NotWaiting(ElementInstanceKey),
+    /// The incident is not there (any more).
+    #[error("incident {0} is not open")]
+    NoSuchIncident(IncidentKey),
+    /// The scope is not there (any more).
+    #[error("scope {0} is not active")]
+    NoSuchScope(ElementInstanceKey),
+}
+
+impl Rejection {
+    /// Stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Ended(_) => "instance-ended",
+            Self::AlreadyStarted => "already-started",
+            Self::NoStart => "no-start-event",
+            Self::NoSuchJob(_) => "job-not-found",
+            Self::NoSuchUserTask(_) => "user-task-not-found",
+            Self::NotWaiting(_) => "not-waiting",
+            Self::NoSuchIncident(_) => "incident-not-found",
+            Self::NoSuchScope(_) => "scope-not-found",
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Stimuli as they wait in the durable queue.
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Timestamp,
+    Variables,
+};
+
+/// Something that may start or move an instance, accepted but not executed yet.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum Stimulus {
+    /// Start an instance whose key is already given (its row is there, `pending`).
+    #[n(0)]
+    Start {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// Its definition.
+        #[n(1)]
+        definition: DefinitionKey,
+        /// The start event; none for the none start.
+        #[n(2)]
+        element: Option<ElementIndex>,
+        /// Start variables.
+        #[n(3)]
+        variables: Variables,
+        /// Who asked.
+        #[n(4)]
+        cause: Cause,
+    },
+    /// Publish a message: match it with a subscription or a start event, or buffer it.
+    #[n(1)]
+    Publish {
+        /// Its key.
+        #[n(0)]
+        message: MessageKey,
+        /// Its name.
+        #[n(1)]
+        name: String,
+        /// Its correlation key.
+        #[n(2)]
+        correlation_key: String,
+        /// Its payload.
+        #[n(3)]
+        variables: Variables,
+        /// How long it may wait for a taker, in milliseconds.
+        #[n(4)]
+        ttl_ms: i64,
+        /// The sender's own id for it.
+        #[n(5)]
+        message_id: Option<String>,
+    },
+    /// Deliver a matched message to the instance that waits.
+    #[n(2)]
+    Deliver {
+        /// The message.
+        #[n(0)]
+        message: MessageKey,
+        /// The instance.
+        #[n(1)]
+        instance: InstanceKey,
+        /// The waiting element instance.
+        #[n(2)]
+        owner: ElementInstanceKey,
+        /// The waiting event.
+        #[n(3)]
+        element: ElementIndex,
+        /// The message's name.
+        #[n(4)]
+        name: String,
+        /// Its correlation key.
+        #[n(5)]
+        correlation_key: String,
+        /// Its payload.
+        #[n(6)]
+        variables: Variables,
+        /// When the message stops waiting for a taker, should this one refuse it.
+        #[n(7)]
+        expires_at: Timestamp,
+    },
+    /// A job outcome, from a worker that holds the lease.
+    #[n(3)]
+    JobOutcome {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The job.
+        #[n(1)]
+        job: ElementInstanceKey,
+        /// What became of it.
+        #[n(2)]
+        outcome: JobOutcome,
+        /// The worker.
+        #[n(3)]
+        worker: String,
+    },
+    /// A user task was completed.
+    #[n(4)]
+    CompleteUserTask {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The task.
+        #[n(1)]
+        task: ElementInstanceKey,
+        /// The results.
+        #[n(2)]
+        variables: Variables,
+        /// Who completed it.
+        #[n(3)]
+        actor: String,
+    },
+    /// Variables were changed from outside.
+    #[n(5)]
+    SetVariables {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// New values.
+        #[n(1)]
+        variables: Variables,
+        /// Who changed them.
+        #[n(2)]
+        actor: String,
+    },
+    /// An incident is to be tried again (`retry`) or was resolved by a person (`resolve`).
+    #[n(6)]
+    RetryIncident {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The incident.
+        #[n(1)]
+        incident: IncidentKey,
+        /// Tries to give the job.
+        #[n(2)]
+        retries: Option<u32>,
+        /// Who asked.
+        #[n(3)]
+        actor: String,
+    },
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum JobOutcome {
+    /// It succeeded.
+    #[n(0)]
+    Complete {
+        /// Its results.
+        #[n(0)]
+        variables: Variables,
+    },
+    /// It failed technically.
+    #[n(1)]
+    Fail {
+        /// What went wrong.
+        #[n(0)]
+        message: String,
+        /// Tries left; none takes one off.
+        #[n(1)]
+        retries: Option<u32>,
+        /// When it may be tried again.
+        #[n(2)]
+        retry_at: Option<Timestamp>,
+    },
+    /// It ended in a BPMN error.
+    #[n(2)]
+    Error {
+        /// The error code.
+        #[n(0)]
+        code: String,
+        /// What went wrong.
+        #[n(1)]
+        message: String,
+        /// Variables for the catching scope.
+        #[n(2)]
+        variables: Variables,
+    },
+}
+
+impl Stimulus {
+    /// The instance it moves, where it names one.
+    pub fn instance(&self) -> Option<InstanceKey> {
+        match self {
+            Self::Publish { .. } => None,
+            Self::Start { instance, .. }
+            | Self::Deliver { instance, .. }
+            | Self::JobOutcome { instance, .. }
+            | Self::CompleteUserTask { instance, .. }
+            | Self::SetVariables { instance, .. }
+            | Self::RetryIncident { instance, .. } => Some(*instance),
+        }
+    }
+}

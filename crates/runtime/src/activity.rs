@@ -1,0 +1,177 @@
+//! In-process activities: the handlers of jobs that run inside a cycle.
+//!
+//! One handler is one file here and one row in [`demo`].
+
+mod fail;
+mod log;
+mod noop;
+mod panic;
+mod sleep;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_model::{ElementInstanceKey, InstanceKey, Variables};
+use tokio::sync::watch;
+
+/// What an activity's future is.
+pub type ActivityFuture = Pin<Box<dyn Future<Output = ActivityResult> + Send>>;
+
+/// The outcome of an activity: variables, or why not.
+pub type ActivityResult = Result<Variables, ActivityError>;
+
+/// Does the work of one job type.
+///
+/// # Durability
+/// Under commit policy `activity` the result is committed before anything that follows begins. A handler can run
+/// again after a crash or an interruption: it should be idempotent, keyed by [`ActivityContext::job`].
+pub trait Activity: Send + Sync + 'static {
+    /// Begins the work. The future runs on the async runtime; a panic in it becomes an incident.
+    fn run(&self, context: ActivityContext) -> ActivityFuture;
+
+    /// True if the future is usually ready at its first poll and never blocks: it is then polled once by the
+    /// owner thread itself.
+    fn is_quick(&self) -> bool {
+        false
+    }
+}
+
+/// Why an activity did not succeed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ActivityError {
+    /// A technical failure: tried again while there are retries, then an incident.
+    Failed {
+        /// What went wrong.
+        message: String,
+        /// Tries left; none takes one off.
+        retries: Option<u32>,
+        /// Wait so long before the next try.
+        backoff: Option<Duration>,
+    },
+    /// A BPMN error, for an error boundary event to catch.
+    Error {
+        /// The error code.
+        code: String,
+        /// What went wrong.
+        message: String,
+        /// Variables for the catching scope.
+        variables: Variables,
+    },
+    /// The activity was told to stop and did. It runs again when the instance resumes; no retry is used up.
+    Stopped,
+}
+
+impl ActivityError {
+    /// A technical failure that takes one retry off.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), retries: None, backoff: None }
+    }
+}
+
+/// What an activity is given.
+#[derive(Debug, Clone)]
+pub struct ActivityContext {
+    /// The job, the same again when it is run again.
+    pub job: ElementInstanceKey,
+    /// The instance.
+    pub instance: InstanceKey,
+    /// The job type.
+    pub job_type: Arc<str>,
+    /// The element's BPMN id.
+    pub element_id: Arc<str>,
+    /// Static headers of the model.
+    pub headers: Arc<[(Arc<str>, Arc<str>)]>,
+    /// Variables visible to it.
+    pub variables: Variables,
+    /// Tries left, this one included.
+    pub retries: u32,
+    /// Tells when to stop.
+    pub stop: StopToken,
+}
+
+impl ActivityContext {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| **key == *name).map(|(_, value)| &**value)
+    }
+}
+
+/// Tells an activity that it should stop, and how much time it has left to do so.
+#[derive(Debug, Clone)]
+pub struct StopToken {
+    receiver: watch::Receiver<Option<tokio::time::Instant>>,
+}
+
+impl StopToken {
+    /// True once the activity should stop.
+    pub fn is_stopped(&self) -> bool {
+        self.receiver.borrow().is_some()
+    }
+
+    /// Ends when the activity should stop.
+    ///
+    /// Cancel safe.
+    pub async fn stopped(&self) {
+        let mut receiver = self.receiver.clone();
+        // The sender lives as long as the cycle: its end is a stop too.
+        let _ = receiver.wait_for(Option::is_some).await;
+    }
+
+    /// How much time is left until results are no longer taken; none before the stop.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.receiver.borrow().map(|until| until.saturating_duration_since(tokio::time::Instant::now()))
+    }
+}
+
+/// The other end of a [`StopToken`].
+#[derive(Debug)]
+pub(crate) struct Stopper(watch::Sender<Option<tokio::time::Instant>>);
+
+impl Stopper {
+    pub(crate) fn new() -> (Self, StopToken) {
+        let (sender, receiver) = watch::channel(None);
+        (Self(sender), StopToken { receiver })
+    }
+
+    pub(crate) fn stop(&self, until: tokio::time::Instant) {
+        self.0.send_if_modified(|state| state.is_none() && state.replace(until).is_none());
+    }
+}
+
+/// The handlers of a runtime, by job type.
+#[derive(Clone, Default)]
+pub struct Activities {
+    by_type: HashMap<Arc<str>, Arc<dyn Activity>>,
+}
+
+impl Activities {
+    /// Adds a handler, in the place of an earlier one of the same type.
+    pub fn register(&mut self, job_type: &str, activity: Arc<dyn Activity>) {
+        self.by_type.insert(Arc::from(job_type), activity);
+    }
+
+    /// The handler of a job type.
+    pub fn get(&self, job_type: &str) -> Option<&Arc<dyn Activity>> {
+        self.by_type.get(job_type)
+    }
+}
+
+impl std::fmt::Debug for Activities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.by_type.keys()).finish()
+    }
+}
+
+/// The handlers for trials and benchmarks.
+pub fn demo() -> [(&'static str, Arc<dyn Activity>); 6] {
+    [
+        ("demo.noop", Arc::new(noop::Noop)),
+        ("demo.sleep", Arc::new(sleep::Sleep { heeds_stop: true })),
+        ("demo.stubborn", Arc::new(sleep::Sleep { heeds_stop: false })),
+        ("demo.fail", Arc::new(fail::Fail::default())),
+        ("demo.panic", Arc::new(panic::Panic)),
+        ("demo.log", Arc::new(log::Log)),
+    ]
+}

@@ -1,0 +1,251 @@
+//! What callers ask of a runtime and what they get.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tidegate_model::{
+    DefinitionKey, DeploymentKey, Diagnostic, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, SubStatus,
+    Timestamp, Variables,
+};
+
+/// The default tenant.
+pub const DEFAULT_TENANT: &str = "<default>";
+
+/// One file to deploy.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    /// Its name, for example `order.bpmn`.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a deployment brought.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployment {
+    /// Its key.
+    pub deployment_key: DeploymentKey,
+    /// The definitions, in the order of the resources.
+    pub definitions: Vec<DeployedDefinition>,
+    /// What is doubtful in them.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// One definition of a deployment.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployedDefinition {
+    /// Its key.
+    pub definition_key: DefinitionKey,
+    /// Its BPMN id.
+    pub process_id: String,
+    /// Its version, from 1.
+    pub version: u32,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+/// Which definition to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Definition {
+    /// Exactly this one.
+    Key(DefinitionKey),
+    /// The newest version of a process id.
+    Latest(String),
+    /// This version of a process id.
+    Version(String, u32),
+}
+
+/// A request to start an instance.
+#[derive(Debug, Clone)]
+pub struct StartRequest {
+    /// What to start.
+    pub definition: Definition,
+    /// Start variables.
+    pub variables: Variables,
+    /// The caller's own name for the instance.
+    pub business_key: Option<String>,
+    /// The tenant; [`DEFAULT_TENANT`] if none.
+    pub tenant: Option<String>,
+    /// The same key twice starts one instance.
+    pub idempotency_key: Option<String>,
+    /// Wait this long for the end.
+    pub await_completion: Option<Duration>,
+    /// Who asks.
+    pub actor: String,
+    /// The ingress source through which it comes; none for a library call.
+    pub source: Option<&'static str>,
+}
+
+impl StartRequest {
+    /// Starts the newest version of `process_id`.
+    pub fn latest(process_id: impl Into<String>) -> Self {
+        Self::new(Definition::Latest(process_id.into()))
+    }
+
+    /// Starts `definition`.
+    pub fn new(definition: Definition) -> Self {
+        Self {
+            definition,
+            variables: Variables::new(),
+            business_key: None,
+            tenant: None,
+            idempotency_key: None,
+            await_completion: None,
+            actor: "library".to_owned(),
+            source: None,
+        }
+    }
+
+    /// With start variables.
+    #[must_use]
+    pub fn variables(mut self, variables: Variables) -> Self {
+        self.variables = variables;
+        self
+    }
+
+    /// Wait for the end, at most this long.
+    #[must_use]
+    pub fn wait(mut self, at_most: Duration) -> Self {
+        self.await_completion = Some(at_most);
+        self
+    }
+}
+
+/// A started (or accepted) instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Its key: final, also while it is pending.
+    pub instance: InstanceKey,
+    /// Its definition.
+    pub definition: DefinitionKey,
+    /// The definition's process id.
+    pub process_id: String,
+    /// The definition's version.
+    pub version: u32,
+    /// What it is doing, as of the commit that this answers.
+    pub sub_status: SubStatus,
+    /// The queued stimulus, when it was accepted and not executed.
+    pub accepted: Option<StimulusKey>,
+    /// The variables at its end, when the end was waited for.
+    pub variables: Option<Variables>,
+}
+
+/// What became of a stimulus for an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It was executed; the instance has moved.
+    Done,
+    /// It is durable in the queue and takes effect later.
+    Queued(StimulusKey),
+}
+
+/// A message to publish.
+#[derive(Debug, Clone)]
+pub struct MessageRequest {
+    /// Its name.
+    pub name: String,
+    /// Its correlation key; empty for none.
+    pub correlation_key: String,
+    /// Its payload.
+    pub variables: Variables,
+    /// How long it waits for a taker; none for the runtime's default.
+    pub ttl: Option<Duration>,
+    /// The sender's own id: the same id twice (by name and correlation key) is one message.
+    pub message_id: Option<String>,
+    /// The tenant; [`DEFAULT_TENANT`] if none.
+    pub tenant: Option<String>,
+    /// Who asks.
+    pub actor: String,
+    /// The ingress source through which it comes.
+    pub source: Option<&'static str>,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its key.
+    pub message: MessageKey,
+    /// Instances that take it: waiting ones, and ones it starts.
+    pub delivered_to: Vec<InstanceKey>,
+    /// True if it waits for a taker.
+    pub is_buffered: bool,
+    /// The queued stimulus, when it was accepted and not matched yet.
+    pub accepted: Option<StimulusKey>,
+}
+
+/// A worker's request for jobs.
+#[derive(Debug, Clone)]
+pub struct ActivateJobs {
+    /// Which jobs.
+    pub job_type: String,
+    /// Who wants them.
+    pub worker: String,
+    /// How many at most.
+    pub max_jobs: usize,
+    /// How long the lease lasts.
+    pub lease: Duration,
+    /// How long to wait for a first job.
+    pub wait: Duration,
+    /// The tenant; [`DEFAULT_TENANT`] if none.
+    pub tenant: Option<String>,
+}
+
+/// A leased job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeasedJob {
+    /// Its key.
+    pub job: ElementInstanceKey,
+    /// The secret that completes it.
+    pub lease_token: String,
+    /// Its type.
+    pub job_type: String,
+    /// The instance.
+    pub instance: InstanceKey,
+    /// The instance's definition.
+    pub definition: DefinitionKey,
+    /// The definition's process id.
+    pub process_id: String,
+    /// The element's BPMN id.
+    pub element_id: String,
+    /// Variables visible to it: a JSON object.
+    pub variables: String,
+    /// Static headers: a JSON object.
+    pub headers: String,
+    /// Tries left.
+    pub retries: u32,
+    /// When the lease ends.
+    pub lease_until: Timestamp,
+}
+
+/// An event registration that will create an instance.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct StarterView {
+    /// The process id.
+    pub process_id: String,
+    /// The version that owns it.
+    pub version: u32,
+    /// The start event.
+    pub start_element_id: String,
+    /// `message` or `timer`.
+    pub kind: String,
+    /// The message's name, or the timer's text.
+    pub trigger: String,
+    /// The definition's key.
+    pub key: DefinitionKey,
+}
+
+/// An instance as an operator sees it.
+#[derive(Debug, Clone)]
+pub struct InstanceDetail {
+    /// Its row.
+    pub row: tidegate_store::InstanceRow,
+    /// Its tokens.
+    pub tokens: Vec<tidegate_engine::TokenView>,
+    /// What it waits for.
+    pub waiting_for: Vec<tidegate_engine::WaitView>,
+    /// The variables of the instance.
+    pub variables: Variables,
+}

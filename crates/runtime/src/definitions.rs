@@ -1,0 +1,176 @@
+//! The compiled definitions of a shell: a cache over the deployed bytes, and which of them start by themselves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tidegate_bpmn::Limits;
+use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
+use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
+use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
+
+/// A definition, ready to run.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) row: DefinitionRow,
+    pub(crate) definition: Arc<Definition>,
+}
+
+/// Which versions are the newest, and what starts by message.
+#[derive(Debug, Default)]
+struct Index {
+    loaded: HashMap<DefinitionKey, Arc<Loaded>>,
+    /// By (tenant, process id): the newest version that is not deleted.
+    latest: BTreeMap<(Arc<str>, Arc<str>), Arc<Loaded>>,
+    /// By (tenant, message name).
+    message_starts: HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>,
+}
+
+/// The definitions of one shell.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    index: RwLock<Index>,
+    pub(crate) options: CompileOptions,
+}
+
+/// Reads and compiles one file.
+pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Compiled {
+    let parsed = tidegate_bpmn::parse(name, bytes, &Limits::default());
+    let mut compiled = match (&parsed.document, parsed.diagnostics.iter().any(Diagnostic::is_error)) {
+        // Semantics are looked at even when the structure is wrong: everything wrong is told at once.
+        (Some(document), _) => tidegate_engine::compile(document, options),
+        (None, _) => Compiled { definitions: Vec::new(), diagnostics: Vec::new() },
+    };
+    let mut diagnostics = parsed.diagnostics;
+    diagnostics.append(&mut compiled.diagnostics);
+    for diagnostic in &mut diagnostics {
+        diagnostic.resource = name.to_owned();
+    }
+    diagnostics.sort_by_key(|d| (d.line, d.column));
+    diagnostics.dedup_by(|a, b| a.line == b.line && a.column == b.column && a.message == b.message);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        compiled.definitions.clear();
+    }
+    compiled.diagnostics = diagnostics;
+    compiled
+}
+
+impl Definitions {
+    pub(crate) fn new(options: CompileOptions) -> Self {
+        Self { index: RwLock::default(), options }
+    }
+
+    /// A definition by key, deleted ones included. Blocks for a read of the store when it is not in memory.
+    pub(crate) fn get(&self, store: &dyn Store, key: DefinitionKey) -> Result<Option<Arc<Loaded>>, StoreError> {
+        if let Some(loaded) = self.index.read().loaded.get(&key) {
+            return Ok(Some(loaded.clone()));
+        }
+        let Some(row) = store.definition(key)? else { return Ok(None) };
+        let loaded = Arc::new(self.load(store, row)?);
+        self.index.write().loaded.insert(key, loaded.clone());
+        Ok(Some(loaded))
+    }
+
+    fn load(&self, store: &dyn Store, row: DefinitionRow) -> Result<Loaded, StoreError> {
+        let bytes = store.resource(row.resource)?.ok_or_else(|| {
+            StoreError::new(ErrorKind::Damaged, format!("resource {} of definition {} is missing", row.resource, row.key))
+        })?;
+        let compiled = compile(&row.resource_name, &bytes, &self.options);
+        let definition = compiled.definitions.into_iter().find(|d| **d.process_id() == *row.process_id);
+        match definition {
+            Some(definition) => Ok(Loaded { row, definition }),
+            None => Err(StoreError::new(
+                ErrorKind::Damaged,
+                format!(
+                    "definition {} (`{}`) can no longer be compiled: {}",
+                    row.key,
+                    row.process_id,
+                    compiled.diagnostics.iter().find(|d| d.is_error()).map(|d| d.to_string()).unwrap_or_default()
+                ),
+            )),
+        }
+    }
+
+    /// Reads the newest version of each process id at activation.
+    pub(crate) fn activate(&self, store: &dyn Store, rows: Vec<DefinitionRow>) -> Vec<StoreError> {
+        let mut failed = Vec::new();
+        for row in rows {
+            match self.load(store, row) {
+                Ok(loaded) => self.add(Arc::new(loaded)),
+                Err(error) => failed.push(error),
+            }
+        }
+        failed
+    }
+
+    /// Takes in a definition; it becomes the newest of its process id if its version is the highest.
+    pub(crate) fn add(&self, loaded: Arc<Loaded>) {
+        let mut index = self.index.write();
+        index.loaded.insert(loaded.row.key, loaded.clone());
+        let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
+        let is_newest = index.latest.get(&name).is_none_or(|other| other.row.version < loaded.row.version);
+        if is_newest && !loaded.row.is_deleted {
+            index.latest.insert(name, loaded);
+            index.rebuild_message_starts();
+        }
+    }
+
+    /// Forgets that `key` may be started; `newest` takes its place.
+    pub(crate) fn delete(&self, key: DefinitionKey, newest: Option<Arc<Loaded>>) {
+        let mut index = self.index.write();
+        index.latest.retain(|_, loaded| loaded.row.key != key);
+        if let Some(newest) = newest {
+            index.loaded.insert(newest.row.key, newest.clone());
+            index.latest.insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
+        }
+        index.rebuild_message_starts();
+    }
+
+    /// The newest version of a process id.
+    pub(crate) fn latest(&self, tenant: &str, process_id: &str) -> Option<Arc<Loaded>> {
+        // A look-up by borrowed pair would need an own key type for the one call of a start.
+        self.index.read().latest.get(&(Arc::from(tenant), Arc::from(process_id))).cloned()
+    }
+
+    /// The start events that a message of this name creates instances with.
+    pub(crate) fn message_starts(&self, tenant: &str, name: &str) -> Vec<(Arc<Loaded>, ElementIndex)> {
+        let index = self.index.read();
+        if index.message_starts.is_empty() {
+            return Vec::new();
+        }
+        index.message_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
+    }
+
+    /// Every start event of the newest versions that creates instances by itself.
+    pub(crate) fn starters(&self) -> Vec<(Arc<Loaded>, Starter)> {
+        let index = self.index.read();
+        index
+            .latest
+            .values()
+            .flat_map(|loaded| loaded.definition.starters().into_iter().map(move |s| (loaded.clone(), s)))
+            .filter(|(_, starter)| !matches!(starter.trigger, StarterTrigger::None))
+            .collect()
+    }
+
+    /// True if `key` is the newest version of its process id.
+    pub(crate) fn is_latest(&self, loaded: &Loaded) -> bool {
+        let index = self.index.read();
+        let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
+        index.latest.get(&name).is_some_and(|newest| newest.row.key == loaded.row.key)
+    }
+}
+
+impl Index {
+    fn rebuild_message_starts(&mut self) {
+        let mut starts: HashMap<_, Vec<_>> = HashMap::new();
+        for loaded in self.latest.values() {
+            for starter in loaded.definition.starters() {
+                if let StarterTrigger::Message(name) = starter.trigger {
+                    let key = (loaded.row.tenant.clone(), name.clone());
+                    starts.entry(key).or_default().push((loaded.clone(), starter.element));
+                }
+            }
+        }
+        self.message_starts = starts;
+    }
+}

@@ -1,0 +1,122 @@
+//! Why the runtime refuses a call.
+
+use tidegate_model::{DefinitionKey, Diagnostic, IncidentKey, InstanceKey, Rejection};
+
+use crate::status::RuntimeStatus;
+
+/// A refused or failed call. Every kind has a stable code.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// No definition with this process id (and version).
+    #[error("no process definition `{process_id}`{}", .version.map(|v| format!(" of version {v}")).unwrap_or_default())]
+    NoSuchProcess {
+        /// The process id.
+        process_id: String,
+        /// The version asked for.
+        version: Option<u32>,
+    },
+    /// No definition with this key.
+    #[error("no process definition {0}")]
+    NoSuchDefinition(DefinitionKey),
+    /// No instance with this key.
+    #[error("no process instance {0}")]
+    NoSuchInstance(InstanceKey),
+    /// No job with this key.
+    #[error("job {0} is not open")]
+    NoSuchJob(u64),
+    /// No user task with this key.
+    #[error("user task {0} is not open")]
+    NoSuchUserTask(u64),
+    /// The user task belongs to somebody else.
+    #[error("user task {task} is claimed by another person; it must be given back first")]
+    UserTaskClaimed {
+        /// The task.
+        task: u64,
+    },
+    /// No incident with this key.
+    #[error("incident {0} is not open")]
+    NoSuchIncident(IncidentKey),
+    /// The worker's lease has ended and somebody else has the job, or it was never its own.
+    #[error("the lease of job {0} is not yours any more; activate it again")]
+    StaleLease(u64),
+    /// The instance refused the command.
+    #[error("{0}")]
+    Rejected(#[from] Rejection),
+    /// A resource cannot be deployed.
+    #[error("{}", deployment_refused(.0))]
+    NotDeployable(Vec<Diagnostic>),
+    /// The runtime drains, and this is not served while it does.
+    #[error("the runtime is draining; ask the next one")]
+    Draining,
+    /// Resume was asked for while a drain is on.
+    #[error("the runtime is draining and cannot be resumed")]
+    ResumeWhileDraining(Box<RuntimeStatus>),
+    /// Force was asked for while a graceful drain is on, and the runtime is set to reject that.
+    #[error("a drain is in progress")]
+    DrainInProgress(Box<RuntimeStatus>),
+    /// The queue is at its limit and the overflow policy is Reject.
+    #[error("the stimulus queue holds {depth} stimuli, its limit; try again later")]
+    QueueFull {
+        /// How many it holds.
+        depth: u64,
+    },
+    /// The pause or its end could not be made durable; nothing has changed.
+    #[error("the pause record could not be written: {0}")]
+    PauseNotPersisted(String),
+    /// No ingress source with this name.
+    #[error("no ingress source `{0}`")]
+    NoSuchSource(String),
+    /// The source runs, so there is nothing to force.
+    #[error("ingress source `{0}` is running; pause the runtime first")]
+    SourceNotPaused(String),
+    /// The wait for the end ran out. The instance goes on.
+    #[error("the wait for the end of instance {0} ran out; the instance goes on")]
+    WaitRanOut(InstanceKey),
+    /// The request itself is wrong.
+    #[error("{message}")]
+    Invalid {
+        /// Stable code.
+        code: &'static str,
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] tidegate_store::Error),
+    /// The runtime was stopped.
+    #[error("the runtime is stopped")]
+    Stopped,
+}
+
+impl Error {
+    /// Stable code, kebab-case.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchProcess { .. } => "process-not-found",
+            Self::NoSuchDefinition(_) => "definition-not-found",
+            Self::NoSuchInstance(_) => "instance-not-found",
+            Self::NoSuchJob(_) => "job-not-found",
+            Self::NoSuchUserTask(_) => "user-task-not-found",
+            Self::UserTaskClaimed { .. } => "user-task-claimed",
+            Self::NoSuchIncident(_) => "incident-not-found",
+            Self::StaleLease(_) => "stale-lease",
+            Self::Rejected(rejection) => rejection.code(),
+            Self::NotDeployable(_) => "not-deployable",
+            Self::Draining | Self::ResumeWhileDraining(_) => "runtime-draining",
+            Self::DrainInProgress(_) => "drain-in-progress",
+            Self::QueueFull { .. } => "stimulus-queue-full",
+            Self::PauseNotPersisted(_) => "pause-not-persisted",
+            Self::NoSuchSource(_) => "source-not-found",
+            Self::SourceNotPaused(_) => "not-paused",
+            Self::WaitRanOut(_) => "wait-ran-out",
+            Self::Invalid { code, .. } => code,
+            Self::Store(error) => error.kind().code(),
+            Self::Stopped => "runtime-stopped",
+        }
+    }
+}
+
+fn deployment_refused(diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|d| d.is_error()).count();
+    format!("the deployment was refused: {errors} {}", if errors == 1 { "error" } else { "errors" })
+}

@@ -1,0 +1,291 @@
+//! Ingress sources: the components through which stimuli enter, and their states.
+//!
+//! A source has two verbs: *accept* makes a stimulus durable and is always lawful; *admit* asks the gate for a
+//! cycle. Here is what the runtime does with sources as a whole: pause and resume them in parallel, each within
+//! its own timeout, and show the states they are really in. One source is one file and one row in
+//! [`built_in`].
+
+mod switch;
+pub(crate) mod timer;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_model::Timestamp;
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::owner::Owners;
+use crate::status::{SourceErrorKind, SourceReport, SourceState, SourceStatus};
+
+pub(crate) use switch::Switch;
+
+/// The end of a transition: nothing, or what went wrong.
+pub type Transition = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// A component through which stimuli enter.
+///
+/// Pausing and resuming are idempotent. When `pause` has ended well, no offer of this source is in flight and
+/// none comes until `resume`; an offer all the same is refused at the gate and shown as `delivered-while-paused`.
+pub trait IngressSource: Send + Sync + 'static {
+    /// Its name, unique in the runtime, for example `timer` or `broker.orders`.
+    fn name(&self) -> &str;
+
+    /// Stops delivering; ends when the offers in flight have ended.
+    fn pause(&self) -> Transition;
+
+    /// Delivers again.
+    fn resume(&self) -> Transition;
+
+    /// How long pausing may take; none for the runtime's default.
+    fn pause_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// True if [`IngressSource::force_stop`] does something.
+    fn supports_force_stop(&self) -> bool {
+        false
+    }
+
+    /// Stops delivering at once, at whatever cost; `time_left` is what the caller can wait.
+    fn force_stop(&self, time_left: Duration) -> Transition {
+        let _ = time_left;
+        Box::pin(std::future::ready(Err("this source cannot be stopped by force".to_owned())))
+    }
+}
+
+/// The sources that every runtime has.
+pub(crate) fn built_in(switches: &Switches, owners: &Owners) -> Vec<Arc<dyn IngressSource>> {
+    [
+        ("http.api", &switches.http_api),
+        ("queue", &switches.queue),
+        ("recovery", &switches.recovery),
+        ("timer", &switches.timer),
+        ("worker", &switches.worker),
+    ]
+    .into_iter()
+    .map(|(name, switch)| Arc::new(switch::SwitchSource::new(name, switch.clone(), owners.clone())) as _)
+    .collect()
+}
+
+/// The switches of the built-in sources.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    pub(crate) http_api: Switch,
+    pub(crate) queue: Switch,
+    pub(crate) recovery: Switch,
+    pub(crate) timer: Switch,
+    pub(crate) worker: Switch,
+}
+
+/// The sources of a runtime with their states.
+pub(crate) struct Sources {
+    sources: Vec<Entry>,
+    clock: Arc<dyn Clock>,
+    default_timeout: Duration,
+}
+
+struct Entry {
+    source: Arc<dyn IngressSource>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    state: SourceState,
+    error: Option<(SourceErrorKind, String)>,
+    changed_at: Option<Timestamp>,
+    was_force_stopped: bool,
+}
+
+impl Sources {
+    /// The sources, sorted by name.
+    ///
+    /// # Errors
+    /// Two of them have the same name.
+    pub(crate) fn new(
+        mut sources: Vec<Arc<dyn IngressSource>>,
+        clock: Arc<dyn Clock>,
+        default_timeout: Duration,
+    ) -> Result<Self, Error> {
+        sources.sort_by(|a, b| a.name().cmp(b.name()));
+        if let Some(twice) = sources.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
+            return Err(Error::Invalid {
+                code: "duplicate-source",
+                message: format!("two ingress sources are named `{}`; give one another name", twice[0].name()),
+            });
+        }
+        let sources = sources
+            .into_iter()
+            .map(|source| Entry {
+                source,
+                state: Mutex::new(State {
+                    state: SourceState::Running,
+                    error: None,
+                    changed_at: None,
+                    was_force_stopped: false,
+                }),
+            })
+            .collect();
+        Ok(Self { sources, clock, default_timeout })
+    }
+
+    pub(crate) fn status(&self) -> Vec<SourceStatus> {
+        self.sources
+            .iter()
+            .map(|entry| {
+                let state = entry.state.lock();
+                SourceStatus {
+                    name: entry.source.name().to_owned(),
+                    state: state.state,
+                    last_error: state.error.as_ref().map(|(_, text)| text.clone()),
+                    last_error_kind: state.error.as_ref().map(|(kind, _)| *kind),
+                    last_transition_at: state.changed_at,
+                    supports_force_stop: entry.source.supports_force_stop(),
+                    pause_timeout_ms: self.timeout_of(entry).as_millis() as u64,
+                }
+            })
+            .collect()
+    }
+
+    pub(crate) fn report(&self) -> Vec<SourceReport> {
+        self.sources
+            .iter()
+            .map(|entry| {
+                let state = entry.state.lock();
+                SourceReport {
+                    name: entry.source.name().to_owned(),
+                    state: state.state,
+                    last_error: state.error.as_ref().map(|(_, text)| text.clone()),
+                    last_error_kind: state.error.as_ref().map(|(kind, _)| *kind),
+                    was_force_stopped: state.was_force_stopped,
+                }
+            })
+            .collect()
+    }
+
+    /// Pauses every source that is not paused, all at once; takes as long as the slowest timeout, at most until
+    /// `until`. `changed` is called at every change.
+    pub(crate) async fn pause(&self, until: Option<Instant>, changed: &(dyn Fn() + Sync)) {
+        self.each(|entry| self.pause_one(entry, until, changed)).await;
+    }
+
+    /// Resumes every source that does not run.
+    pub(crate) async fn resume(&self, changed: &(dyn Fn() + Sync)) {
+        self.each(|entry| self.resume_one(entry, changed)).await;
+    }
+
+    async fn each<'a, F: Future<Output = ()> + 'a>(&'a self, step: impl Fn(&'a Entry) -> F) {
+        let mut steps: Vec<_> = self.sources.iter().map(|entry| Some(Box::pin(step(entry)))).collect();
+        std::future::poll_fn(|context| {
+            let mut is_done = true;
+            for slot in &mut steps {
+                match slot.as_mut().map(|step| step.as_mut().poll(context)) {
+                    Some(std::task::Poll::Pending) => is_done = false,
+                    Some(std::task::Poll::Ready(())) => *slot = None,
+                    None => {}
+                }
+            }
+            if is_done { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+
+    fn timeout_of(&self, entry: &Entry) -> Duration {
+        entry.source.pause_timeout().unwrap_or(self.default_timeout)
+    }
+
+    fn set(&self, entry: &Entry, state: SourceState, error: Option<(SourceErrorKind, String)>) {
+        let mut current = entry.state.lock();
+        current.state = state;
+        current.error = error;
+        current.changed_at = Some(self.clock.now());
+    }
+
+    async fn pause_one(&self, entry: &Entry, until: Option<Instant>, changed: &(dyn Fn() + Sync)) {
+        if entry.state.lock().state == SourceState::Paused {
+            return;
+        }
+        self.set(entry, SourceState::Pausing, None);
+        changed();
+        let mut timeout = self.timeout_of(entry);
+        if let Some(until) = until {
+            timeout = timeout.min(until.saturating_duration_since(Instant::now()));
+        }
+        let outcome = match tokio::time::timeout(timeout, entry.source.pause()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(message)) => Some((SourceErrorKind::Failed, message)),
+            Err(_) => Some((SourceErrorKind::Timeout, format!("did not pause within {} ms", timeout.as_millis()))),
+        };
+        match outcome {
+            None => self.set(entry, SourceState::Paused, None),
+            Some((kind, message)) => {
+                tracing::warn!(source = entry.source.name(), "pausing an ingress source failed: {message}");
+                self.set(entry, SourceState::PauseFailed, Some((kind, message)));
+                if kind == SourceErrorKind::Timeout && entry.source.supports_force_stop() {
+                    self.force_stop_one(entry, timeout).await;
+                }
+            }
+        }
+        changed();
+    }
+
+    async fn force_stop_one(&self, entry: &Entry, at_most: Duration) {
+        match tokio::time::timeout(at_most.max(Duration::from_millis(100)), entry.source.force_stop(at_most)).await {
+            Ok(Ok(())) => entry.state.lock().was_force_stopped = true,
+            Ok(Err(message)) => tracing::warn!(source = entry.source.name(), "force-stop failed: {message}"),
+            Err(_) => tracing::warn!(source = entry.source.name(), "force-stop did not end in time"),
+        }
+    }
+
+    async fn resume_one(&self, entry: &Entry, changed: &(dyn Fn() + Sync)) {
+        if entry.state.lock().state == SourceState::Running {
+            return;
+        }
+        self.set(entry, SourceState::Resuming, None);
+        changed();
+        match tokio::time::timeout(self.timeout_of(entry), entry.source.resume()).await {
+            Ok(Ok(())) => {
+                self.set(entry, SourceState::Running, None);
+                entry.state.lock().was_force_stopped = false;
+            }
+            Ok(Err(message)) => {
+                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Failed, message)));
+            }
+            Err(_) => {
+                let message = "did not resume in time".to_owned();
+                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Timeout, message)));
+            }
+        }
+        changed();
+    }
+
+    /// An operator's force-stop of one source. True if something was done.
+    ///
+    /// # Errors
+    /// No such source, or it is running.
+    pub(crate) async fn force_stop(&self, name: &str) -> Result<bool, Error> {
+        let entry = self
+            .sources
+            .iter()
+            .find(|entry| entry.source.name() == name)
+            .ok_or_else(|| Error::NoSuchSource(name.to_owned()))?;
+        let (state, stopped_before) = {
+            let state = entry.state.lock();
+            (state.state, state.was_force_stopped)
+        };
+        match state {
+            SourceState::Running | SourceState::Resuming => Err(Error::SourceNotPaused(name.to_owned())),
+            SourceState::Pausing | SourceState::Paused | SourceState::PauseFailed | SourceState::ResumeFailed => {
+                if stopped_before || !entry.source.supports_force_stop() {
+                    return Ok(false);
+                }
+                self.force_stop_one(entry, self.timeout_of(entry)).await;
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The `timer` source: the timers of the next minute in memory, everything else in the store.
+//!
+//! Firing deletes the timer's row in the cycle's commit, so having one twice in memory is harmless: the second
+//! firing finds nobody waiting. While the gate or the source is closed nothing is popped; afterwards timers leave
+//! in the order of their due times.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tidegate_model::{ElementIndex, InstanceKey, Timestamp};
+use tidegate_store::TimerRow;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::owner::{Message, Owners};
+use crate::shared::Shared;
+
+/// How far ahead timers are held in memory.
+const HORIZON_MS: i64 = 60_000;
+/// How many rows one read takes; a full page moves the horizon nearer.
+const PAGE: usize = 10_000;
+/// How many due timers are handed over at a time.
+const HANDFUL: usize = 1_000;
+
+/// The timers in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    armed: Mutex<Armed>,
+    wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Armed {
+    /// Every timer of the store due by then is in `due`.
+    loaded_until: Option<Timestamp>,
+    due: BTreeSet<Entry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    due_at: Timestamp,
+    owner: u64,
+    element: ElementIndex,
+    instance: Option<InstanceKey>,
+    fired: u32,
+}
+
+impl Timers {
+    /// A timer was committed.
+    pub(crate) fn armed(&self, row: &TimerRow) {
+        let mut armed = self.armed.lock();
+        if armed.loaded_until.is_some_and(|until| row.due_at <= until) {
+            let is_first = armed.due.first().is_none_or(|first| row.due_at < first.due_at);
+            armed.due.insert(Entry::from(row));
+            if is_first {
+                self.wake.notify_one();
+            }
+        }
+    }
+
+    /// Looks again at the gate, the switch and the clock.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+}
+
+impl From<&TimerRow> for Entry {
+    fn from(row: &TimerRow) -> Self {
+        Self { due_at: row.due_at, owner: row.owner, element: row.element, instance: row.instance, fired: row.fired }
+    }
+}
+
+impl From<Entry> for TimerRow {
+    fn from(entry: Entry) -> Self {
+        let Entry { due_at, owner, element, instance, fired } = entry;
+        Self { due_at, owner, element, instance, fired }
+    }
+}
+
+/// Hands due timers to their owners until `stop`.
+pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
+    loop {
+        let is_open = shared.switches.timer.is_on() && shared.gate.read().is_accepting();
+        let mut wake_at = None;
+        if is_open {
+            load(&shared).await;
+            hand_over(&shared, &owners).await;
+            let armed = shared.timers.armed.lock();
+            let reload_at = armed.loaded_until.map(|until| until.plus_ms(-HORIZON_MS / 2));
+            let first = armed.due.first().map(|entry| entry.due_at);
+            wake_at = match (reload_at, first) {
+                (Some(reload), Some(first)) => Some(reload.min(first)),
+                (reload, first) => reload.or(first),
+            };
+        }
+        let woken = shared.timers.wake.notified();
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = woken => {}
+            () = async {
+                match wake_at {
+                    Some(at) => shared.clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            } => {}
+        }
+    }
+}
+
+async fn load(shared: &Arc<Shared>) {
+    let now = shared.now();
+    let until = now.plus_ms(HORIZON_MS);
+    {
+        let mut armed = shared.timers.armed.lock();
+        if armed.loaded_until.is_some_and(|loaded| loaded >= now.plus_ms(HORIZON_MS / 2)) {
+            return;
+        }
+        // Set before the read: what is committed meanwhile is put in by its owner.
+        armed.loaded_until = Some(until);
+    }
+    let store = shared.store.clone();
+    let read = tokio::task::spawn_blocking(move || store.timers(until, None, PAGE)).await;
+    let rows = match read {
+        Ok(Ok(rows)) => rows,
+        Ok(Err(error)) => {
+            tracing::warn!("timers could not be read, trying again: {error}");
+            shared.timers.armed.lock().loaded_until = None;
+            return;
+        }
+        Err(_) => return,
+    };
+    let mut armed = shared.timers.armed.lock();
+    if rows.len() == PAGE
+        && let Some(last) = rows.last()
+    {
+        armed.loaded_until = Some(last.due_at);
+    }
+    armed.due.extend(rows.iter().map(Entry::from));
+}
+
+async fn hand_over(shared: &Arc<Shared>, owners: &Owners) {
+    loop {
+        let now = shared.now();
+        let mut due: Vec<TimerRow> = Vec::new();
+        {
+            let mut armed = shared.timers.armed.lock();
+            while due.len() < HANDFUL && armed.due.first().is_some_and(|entry| entry.due_at <= now) {
+                due.extend(armed.due.pop_first().map(TimerRow::from));
+            }
+        }
+        if due.is_empty() {
+            return;
+        }
+        for (owner, rows) in owners.split(due, |row| row.instance.map_or(row.owner, InstanceKey::get)) {
+            owners.send_to(owner, Message::TimersDue(rows));
+        }
+    }
+}

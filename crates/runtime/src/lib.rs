@@ -1,0 +1,1 @@
+//! The embeddable Tidegate runtime: gate, cycles, ingress, drain, recovery

@@ -1,0 +1,339 @@
+//! Owners: the threads that execute instances.
+//!
+//! An instance has one owner, by the shard of its key. An owner works in rounds: it takes everything in its
+//! inbox, decides, runs what is quick, hands all commits of the round to the store as one batch, and lets effects
+//! leave when their commit is told. It never waits for a commit.
+
+mod commit;
+mod control;
+mod cut;
+mod cycle;
+mod inbox;
+mod pending;
+mod resident;
+mod start;
+mod stimulus;
+mod work;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_model::{
+    Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
+};
+use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
+use tokio::sync::oneshot;
+
+use crate::activity::ActivityResult;
+use crate::api::{Acceptance, Published, Started};
+use crate::error::Error;
+use crate::shared::Shared;
+
+pub(crate) use cut::{CutReport, CutRequest};
+use cut::Cut;
+pub(crate) use inbox::Inbox;
+use pending::Pending;
+use resident::Resident;
+pub(crate) use start::StartOrder;
+pub(crate) use stimulus::{MoveOrder, PublishOrder};
+
+/// Where an answer goes. Dropped receivers are fine: the work stands.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// What an owner can be told.
+pub(crate) enum Message {
+    /// Start an instance.
+    Start(Box<StartOrder>, Reply<Started>),
+    /// Publish a message.
+    Publish(Box<PublishOrder>, Reply<Published>),
+    /// Move an instance by a fresh stimulus.
+    Move(Box<MoveOrder>, Reply<Acceptance>),
+    /// Stimuli that stand in the queue.
+    Queued(Vec<StimulusRow>),
+    /// Timers that fell due.
+    TimersDue(Vec<TimerRow>),
+    /// Bring an instance back that was cut, or that a crash left executing. Answers false if the gate is closed.
+    Recover(Box<InstanceRow>, oneshot::Sender<bool>),
+    /// A control command: needs no permit.
+    Control(InstanceKey, Box<Command>, Reply<InstanceRow>),
+    /// Tell when the instance has ended.
+    AwaitEnd(InstanceKey, Reply<Started>),
+    /// An in-process activity is done.
+    ActivityDone {
+        /// Its instance.
+        instance: InstanceKey,
+        /// Its job.
+        job: ElementInstanceKey,
+        /// Which run of it: a late result of an earlier run is refused.
+        run: u64,
+        /// What came out.
+        result: ActivityResult,
+    },
+    /// The outcome of a batch.
+    Committed(u64, Vec<CommitResult>),
+    /// The gate was opened, or something else changed that lets pending work go on.
+    Opened,
+    /// Answer once everything before this was handled.
+    Barrier(oneshot::Sender<()>),
+    /// Cut live cycles: no new handler starts, stop tokens fire.
+    Cut(CutRequest),
+    /// Mark what is still live as interrupted and tell what became of every cut cycle.
+    FinishCut(oneshot::Sender<Vec<CutReport>>),
+    /// Finish the round and end.
+    Stop,
+}
+
+/// The owners of a runtime.
+#[derive(Clone)]
+pub(crate) struct Owners {
+    inboxes: Arc<[Arc<Inbox>]>,
+}
+
+impl Owners {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    pub(crate) fn inbox(&self, owner: usize) -> &Arc<Inbox> {
+        &self.inboxes[owner]
+    }
+
+    /// The owner of a key: of an instance, or of a definition's start timer.
+    pub(crate) fn of_key(&self, key: u64) -> usize {
+        usize::from(id::shard_of(key)) % self.inboxes.len()
+    }
+
+    /// The owner of an order domain that is no instance.
+    pub(crate) fn of_text(&self, text: &str) -> usize {
+        use std::hash::{BuildHasher, Hasher};
+        let mut hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().build_hasher();
+        hasher.write(text.as_bytes());
+        (hasher.finish() % self.inboxes.len() as u64) as usize
+    }
+
+    pub(crate) fn send_to(&self, owner: usize, message: Message) {
+        self.inboxes[owner].push(message);
+    }
+
+    pub(crate) fn send(&self, instance: InstanceKey, message: Message) {
+        self.send_to(self.of_key(instance.get()), message);
+    }
+
+    /// Tells every owner.
+    pub(crate) fn tell_all(&self, message: impl Fn() -> Message) {
+        for inbox in self.inboxes.iter() {
+            inbox.push(message());
+        }
+    }
+
+    /// Items by the owner of their key, in their order.
+    pub(crate) fn split<T>(&self, items: Vec<T>, key: impl Fn(&T) -> u64) -> BTreeMap<usize, Vec<T>> {
+        let mut by_owner: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        for item in items {
+            by_owner.entry(self.of_key(key(&item))).or_default().push(item);
+        }
+        by_owner
+    }
+
+    /// Ends when every owner has handled what was sent to it before.
+    pub(crate) async fn barrier(&self) {
+        let mut passed = Vec::with_capacity(self.inboxes.len());
+        for inbox in self.inboxes.iter() {
+            let (sender, receiver) = oneshot::channel();
+            inbox.push(Message::Barrier(sender));
+            passed.push(receiver);
+        }
+        for receiver in passed {
+            // An owner that has ended has nothing in flight.
+            let _ = receiver.await;
+        }
+    }
+}
+
+/// One owner: the state of its thread.
+pub(crate) struct Owner {
+    index: usize,
+    shared: Arc<Shared>,
+    owners: Owners,
+    inbox: Arc<Inbox>,
+    keys: Keys,
+    residents: HashMap<InstanceKey, Resident>,
+    /// Residents with something to commit.
+    dirty: Vec<InstanceKey>,
+    /// In-process jobs that may start now.
+    ready: VecDeque<work::Ready>,
+    pending: Pending,
+    /// Commits of the round that belong to no resident.
+    loose: Vec<commit::Prepared>,
+    /// Batches whose outcome is not known yet.
+    in_flight: HashMap<u64, Vec<commit::Then>>,
+    next_ticket: u64,
+    next_incarnation: u64,
+    next_run: u64,
+    /// Who waits for the end of an instance.
+    awaiting_end: HashMap<InstanceKey, Vec<Reply<Started>>>,
+    /// Starts in flight, by their idempotency key.
+    starting: HashMap<String, InstanceKey>,
+    /// Messages in flight, by their deduplication key.
+    publishing: HashMap<String, MessageKey>,
+    /// Instances whose commit failed: they are reloaded and go on when the store works again.
+    stalled: BTreeMap<Instant, Vec<InstanceKey>>,
+    /// Until when pending work rests after a failed commit.
+    pending_rests_until: Option<Instant>,
+    /// Cycles that could not be saved while the gate was draining, for the report.
+    lost: Vec<CutReport>,
+    /// Residents at rest, by when they were last used: the first to be put out of memory.
+    idle: BTreeMap<u64, InstanceKey>,
+    uses: u64,
+    cache_bytes: usize,
+    cut: Option<Cut>,
+    barriers: Vec<oneshot::Sender<()>>,
+    is_stopping: bool,
+}
+
+/// No cycle holds uncommitted events longer than this.
+const LONGEST_UNCOMMITTED: Duration = Duration::from_millis(50);
+/// How long a failed instance waits before it is tried again.
+const STALL: Duration = Duration::from_secs(1);
+
+impl Owner {
+    pub(crate) fn new(index: usize, shared: Arc<Shared>, owners: Owners) -> Self {
+        let inbox = owners.inbox(index).clone();
+        let keys = Keys::new(index, owners.count(), shared.key_floor);
+        Self {
+            index,
+            shared,
+            owners,
+            inbox,
+            keys,
+            residents: HashMap::new(),
+            dirty: Vec::new(),
+            ready: VecDeque::new(),
+            pending: Pending::default(),
+            loose: Vec::new(),
+            in_flight: HashMap::new(),
+            next_ticket: 0,
+            next_incarnation: 0,
+            next_run: 0,
+            awaiting_end: HashMap::new(),
+            starting: HashMap::new(),
+            publishing: HashMap::new(),
+            stalled: BTreeMap::new(),
+            pending_rests_until: None,
+            lost: Vec::new(),
+            idle: BTreeMap::new(),
+            uses: 0,
+            cache_bytes: 0,
+            cut: None,
+            barriers: Vec::new(),
+            is_stopping: false,
+        }
+    }
+
+    /// Works until told to stop.
+    pub(crate) fn run(mut self) {
+        let mut messages = VecDeque::new();
+        // Handlers may use the async runtime's timers and sockets when the owner polls them.
+        let tokio = self.shared.tokio.clone();
+        let _guard = tokio.enter();
+        while !(self.is_stopping && self.in_flight.is_empty()) {
+            self.inbox.take(&mut messages, self.wake_at());
+            for message in messages.drain(..) {
+                self.handle(message);
+            }
+            self.retry_stalled();
+            self.run_pending();
+            self.run_ready();
+            self.flush();
+            for barrier in self.barriers.drain(..) {
+                // Whoever asked may have gone.
+                let _ = barrier.send(());
+            }
+            self.settle_cut();
+            self.evict();
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Start(order, reply) => self.start(*order, reply),
+            Message::Publish(order, reply) => self.publish(*order, reply),
+            Message::Move(order, reply) => self.move_instance(*order, reply),
+            Message::Queued(rows) => self.queued(rows),
+            Message::TimersDue(rows) => self.pending.add_timers(rows),
+            Message::Recover(row, done) => self.recover(*row, done),
+            Message::Control(instance, command, reply) => self.control(instance, *command, reply),
+            Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
+            Message::ActivityDone { instance, job, run, result } => self.activity_done(instance, job, run, result),
+            Message::Committed(ticket, results) => self.committed(ticket, results),
+            Message::Opened => {}
+            Message::Barrier(done) => self.barriers.push(done),
+            Message::Cut(request) => self.begin_cut(request),
+            Message::FinishCut(reply) => self.finish_cut(reply),
+            Message::Stop => self.is_stopping = true,
+        }
+    }
+
+    /// When the next round is due even if nothing arrives.
+    fn wake_at(&self) -> Option<Instant> {
+        if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
+            return Some(Instant::now());
+        }
+        let oldest = self.dirty.iter().filter_map(|key| self.residents.get(key)?.uncommitted_since).min();
+        let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
+        let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
+        match (commit_by, retry_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+}
+
+/// The key generators of the shards that an owner has.
+struct Keys {
+    owners: usize,
+    generators: Vec<KeyGenerator>,
+    next: usize,
+    high: u64,
+}
+
+impl Keys {
+    fn new(owner: usize, owners: usize, floor: u64) -> Self {
+        // The last shard is for what belongs to no instance.
+        let shards = (0..id::SHARDS - 1).filter(|shard| usize::from(*shard) % owners == owner);
+        Self { owners, generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(), next: 0, high: floor }
+    }
+
+    /// The generator of the shard of `key`.
+    fn of(&mut self, key: u64, now: Timestamp) -> &mut KeyGenerator {
+        // Generator i has shard owner + i * owners.
+        let position = usize::from(id::shard_of(key)) / self.owners;
+        let position = position.min(self.generators.len() - 1);
+        let generator = &mut self.generators[position];
+        generator.observe(now);
+        generator
+    }
+
+    /// A key for something new, in one of the owner's shards.
+    fn fresh(&mut self, now: Timestamp) -> u64 {
+        self.next = (self.next + 1) % self.generators.len();
+        let generator = &mut self.generators[self.next];
+        generator.observe(now);
+        let key = generator.next_key();
+        self.high = self.high.max(key);
+        key
+    }
+
+    fn note(&mut self, high: u64) {
+        self.high = self.high.max(high);
+    }
+}

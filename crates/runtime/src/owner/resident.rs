@@ -1,0 +1,132 @@
+//! An instance in memory: a cache that may run ahead of the store.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tidegate_engine::{Event, Instance};
+use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
+use tidegate_store::{Expect, InstanceRow, Write};
+
+use crate::activity::Stopper;
+use crate::definitions::Loaded;
+
+use super::commit::Answer;
+use super::cycle::Cycle;
+use super::pending::Item;
+
+pub(super) struct Resident {
+    /// Which stay in memory this is: what belongs to an earlier one is refused.
+    pub(super) incarnation: u64,
+    pub(super) instance: Instance,
+    pub(super) loaded: Arc<Loaded>,
+    /// The row as of the last commit that was handed over.
+    pub(super) row: InstanceRow,
+    /// False until the commit that creates the row was handed over.
+    pub(super) is_created: bool,
+    /// Uncommitted events, and what they ask for.
+    pub(super) events: Vec<Event>,
+    pub(super) first_sequence: u64,
+    pub(super) effects: Vec<Effect>,
+    /// What else the next commit holds.
+    pub(super) riders: Vec<Write>,
+    pub(super) expect: Vec<Expect>,
+    pub(super) answers: Vec<Answer>,
+    /// What the next commit takes out of the line; it goes back if the commit fails.
+    pub(super) consumed: Vec<Item>,
+    /// In-process jobs that are done: they have no row to remove.
+    pub(super) done_in_process: Vec<ElementInstanceKey>,
+    pub(super) is_dirty: bool,
+    pub(super) uncommitted_since: Option<Instant>,
+    /// Commits handed over and not told yet.
+    pub(super) in_flight: u32,
+    /// In-process jobs that wait for a commit in flight, or stand in the owner's ready list.
+    pub(super) waiting_jobs: u32,
+    /// Jobs that a cut kept from starting.
+    pub(super) held_back: u32,
+    pub(super) running: Vec<Running>,
+    pub(super) cycle: Option<Cycle>,
+    /// Bytes of journal since the state was written last, and of that state.
+    pub(super) journal_bytes: usize,
+    pub(super) state_bytes: usize,
+    /// Set by the cut: the sub-status that the next commit writes.
+    pub(super) is_marked: bool,
+    /// When it was put among the idle, and what it was counted with.
+    pub(super) idle_since: Option<u64>,
+    pub(super) counted_bytes: usize,
+}
+
+/// An in-process activity that runs.
+pub(super) struct Running {
+    pub(super) job: ElementInstanceKey,
+    pub(super) run: u64,
+    pub(super) element_id: Arc<str>,
+    pub(super) stopper: Stopper,
+    pub(super) task: Option<tokio::task::AbortHandle>,
+}
+
+impl Resident {
+    pub(super) fn new(
+        incarnation: u64,
+        instance: Instance,
+        loaded: Arc<Loaded>,
+        row: InstanceRow,
+        is_created: bool,
+    ) -> Self {
+        Self {
+            incarnation,
+            instance,
+            loaded,
+            row,
+            is_created,
+            events: Vec::new(),
+            first_sequence: 0,
+            effects: Vec::new(),
+            riders: Vec::new(),
+            expect: Vec::new(),
+            answers: Vec::new(),
+            consumed: Vec::new(),
+            done_in_process: Vec::new(),
+            is_dirty: false,
+            uncommitted_since: None,
+            in_flight: 0,
+            waiting_jobs: 0,
+            held_back: 0,
+            running: Vec::new(),
+            cycle: None,
+            journal_bytes: 0,
+            state_bytes: 0,
+            is_marked: false,
+            idle_since: None,
+            counted_bytes: 0,
+        }
+    }
+
+    pub(super) fn key(&self) -> InstanceKey {
+        self.row.key
+    }
+
+    /// True if no in-process work runs or waits to run.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.running.is_empty() && self.waiting_jobs == 0 && self.held_back == 0
+    }
+
+    /// True if nothing of it is on its way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_at_rest() && self.in_flight == 0 && !self.is_dirty
+    }
+
+    /// What the next commit says it is doing.
+    pub(super) fn sub_status(&self, starts_jobs: bool) -> SubStatus {
+        match self.instance.ended() {
+            Some(ended) => ended,
+            None if self.is_marked => SubStatus::Interrupted,
+            None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
+            None => SubStatus::Suspended,
+        }
+    }
+
+    /// An estimate of its size in memory.
+    pub(super) fn bytes(&self) -> usize {
+        std::mem::size_of::<Self>() + self.instance.bytes()
+    }
+}

@@ -1,0 +1,211 @@
+//! What every part of one runtime shares.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidegate_model::{KeyGenerator, Timestamp};
+use tidegate_store::{AuditRow, Batch, Commit, CommitError, Error as StoreError, Outcome, Store, Write};
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::activity::Activities;
+use crate::clock::Clock;
+use crate::definitions::Definitions;
+use crate::gate::Gate;
+use crate::ingress::Switches;
+use crate::ingress::timer::Timers;
+use crate::options::Options;
+
+/// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
+const HOUSE_SHARD: u16 = tidegate_model::id::SHARDS - 1;
+
+pub(crate) struct Shared {
+    pub(crate) shell: Arc<str>,
+    pub(crate) generation: Arc<str>,
+    pub(crate) epoch: u64,
+    /// The highest key that was in use when this generation began.
+    pub(crate) key_floor: u64,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) gate: Gate,
+    pub(crate) switches: Switches,
+    pub(crate) activities: Activities,
+    pub(crate) definitions: Definitions,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+    /// The depth of the stimulus queue.
+    pub(crate) queue_depth: AtomicU64,
+    pub(crate) store_health: Mutex<Option<StoreError>>,
+    pub(crate) tokio: tokio::runtime::Handle,
+    job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
+    house_keys: Mutex<KeyGenerator>,
+    changed: watch::Sender<u64>,
+}
+
+/// Things that happen and must not be silent.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) messages_expired: AtomicU64,
+    pub(crate) late_outcomes_refused: AtomicU64,
+    pub(crate) stimuli_refused: AtomicU64,
+    pub(crate) timers_late: AtomicU64,
+    pub(crate) crash_recovered: AtomicU64,
+    pub(crate) interrupted_recovered: AtomicU64,
+    pub(crate) commits_failed: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, by: u64) {
+        counter.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct SharedParts {
+    pub(crate) shell: Arc<str>,
+    pub(crate) generation: Arc<str>,
+    pub(crate) epoch: u64,
+    pub(crate) key_floor: u64,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) activities: Activities,
+    pub(crate) definitions: Definitions,
+    pub(crate) tokio: tokio::runtime::Handle,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: SharedParts) -> Self {
+        let SharedParts { shell, generation, epoch, key_floor, options, clock, store, activities, definitions, tokio } =
+            parts;
+        Self {
+            shell,
+            generation,
+            epoch,
+            key_floor,
+            options,
+            clock,
+            store,
+            gate: Gate::new(),
+            switches: Switches::default(),
+            activities,
+            definitions,
+            timers: Timers::default(),
+            counters: Counters::default(),
+            queue_depth: AtomicU64::new(0),
+            store_health: Mutex::new(None),
+            tokio,
+            job_opened: Mutex::default(),
+            house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
+            changed: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A key for something that belongs to no instance.
+    pub(crate) fn house_key(&self) -> u64 {
+        let mut keys = self.house_keys.lock();
+        keys.observe(self.clock.now());
+        keys.next_key()
+    }
+
+    /// Makes one commit. The commit itself is never cancelled; only the wait is.
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome, CommitError> {
+        let (sender, receiver) = oneshot::channel();
+        let key_high = self.house_keys.lock().high();
+        self.store.submit(Batch {
+            epoch: self.epoch,
+            key_high,
+            commits: vec![commit],
+            done: Box::new(move |results| {
+                // Nobody may be waiting any more.
+                let _ = sender.send(results.into_iter().next());
+            }),
+        });
+        let result = match receiver.await {
+            Ok(Some(result)) => result,
+            Ok(None) | Err(_) => Err(CommitError::Failed {
+                error: StoreError::new(tidegate_store::ErrorKind::Closed, "the store was closed"),
+                may_have_happened: true,
+            }),
+        };
+        self.note_health(result.as_ref().err());
+        result
+    }
+
+    /// Remembers whether the store works, for readiness.
+    pub(crate) fn note_health(&self, error: Option<&CommitError>) {
+        match error {
+            None => {
+                let mut health = self.store_health.lock();
+                if health.take().is_some() {
+                    tracing::info!("the store takes commits again");
+                }
+            }
+            Some(CommitError::Failed { error, .. }) => {
+                Counters::add(&self.counters.commits_failed, 1);
+                let mut health = self.store_health.lock();
+                if health.as_ref() != Some(error) {
+                    tracing::error!(code = error.kind().code(), "a commit failed: {error}");
+                    *health = Some(error.clone());
+                }
+            }
+            Some(CommitError::Refused(_)) => {}
+        }
+    }
+
+    /// An audit entry for one effective change.
+    pub(crate) fn audit(&self, action: &str, actor: &str, reason: Option<String>) -> AuditRow {
+        AuditRow {
+            key: 0,
+            time: self.now(),
+            action: action.to_owned(),
+            actor: actor.to_owned(),
+            reason,
+            shell: self.shell.to_string(),
+            subject: None,
+            before: None,
+            after: None,
+            outcome: "success".to_owned(),
+        }
+    }
+
+    /// Writes an audit entry, or logs it whole when the store cannot take it.
+    pub(crate) async fn write_audit(&self, row: AuditRow) {
+        let text = serde_json::to_string(&row).unwrap_or_default();
+        let commit = Commit { expect: Vec::new(), writes: vec![Write::Audit(Box::new(row))] };
+        if let Err(error) = self.commit(commit).await {
+            tracing::error!(audit = text, "an audit entry could not be stored: {error:?}");
+        }
+    }
+
+    /// Wakes who waits for jobs of this type.
+    pub(crate) fn job_opened(&self, job_type: &str) {
+        if let Some(notify) = self.job_opened.lock().get(job_type) {
+            notify.notify_waiters();
+        }
+    }
+
+    /// Tells when a job of this type is opened. The types that were ever waited for are remembered: bounded.
+    pub(crate) fn job_watch(&self, job_type: &str) -> Arc<Notify> {
+        const REMEMBERED_TYPES: usize = 10_000;
+        let mut watched = self.job_opened.lock();
+        if watched.len() >= REMEMBERED_TYPES {
+            watched.retain(|_, notify| Arc::strong_count(notify) > 1);
+        }
+        watched.entry(Arc::from(job_type)).or_default().clone()
+    }
+
+    /// Says that the status has changed.
+    pub(crate) fn tick(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}

@@ -1,0 +1,125 @@
+//! Health and metrics, outside the API's base.
+
+use std::fmt::Write;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use crate::auth::{self, Permission};
+use crate::host::Stage;
+use crate::{App, Problem};
+
+/// The routes; readiness and liveness need no token, metrics do.
+pub(crate) fn routes(app: &App) -> Router<App> {
+    let guard = from_fn_with_state((app.clone(), Permission::RuntimeView), auth::check);
+    Router::new()
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .route("/health/startup", get(startup))
+        .route("/metrics", get(metrics).route_layer(guard))
+}
+
+/// Says only that this process answers.
+async fn live() -> Json<Value> {
+    Json(json!({ "status": "healthy" }))
+}
+
+async fn startup(State(app): State<App>) -> Response {
+    match app.host.stage() {
+        Stage::Starting => {
+            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "starting" }))).into_response()
+        }
+        Stage::Started | Stage::Stopping | Stage::Closing => {
+            Json(json!({ "status": "started" })).into_response()
+        }
+    }
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    let mut checks = vec![host_check(app.host.stage())];
+    for (shell, runtime) in app.host.shells() {
+        let quiescence = runtime.quiescence();
+        let excused = app.options.ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
+        for check in runtime.readiness() {
+            let grade = grade(&check);
+            // The gate's own check is the one that a pause alone degrades.
+            let is_excused = excused && check.name == tidegate::status::GATE_CHECK;
+            checks.push(json!({
+                "name": check.name,
+                "shell": shell,
+                "grade": if is_excused { "healthy" } else { grade },
+                "reason": check.reason,
+            }));
+        }
+    }
+    let worst = ["unhealthy", "degraded"]
+        .into_iter()
+        .find(|grade| checks.iter().any(|check| check["grade"] == **grade))
+        .unwrap_or("healthy");
+    let status = if worst == "healthy" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({ "status": worst, "checks": checks }))).into_response()
+}
+
+fn host_check(stage: Stage) -> Value {
+    let (grade, reason) = match stage {
+        Stage::Starting => ("degraded", Some("starting")),
+        Stage::Started => ("healthy", None),
+        Stage::Stopping | Stage::Closing => ("degraded", Some("draining")),
+    };
+    json!({ "name": "host", "shell": null, "grade": grade, "reason": reason })
+}
+
+fn grade(check: &tidegate::status::Check) -> &'static str {
+    match check.grade {
+        tidegate::status::Grade::Healthy => "healthy",
+        tidegate::status::Grade::Degraded => "degraded",
+        tidegate::status::Grade::Unhealthy => "unhealthy",
+    }
+}
+
+async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let mut text = String::new();
+    let families = [
+        ("tidegate_accepting", "1 while new work is admitted."),
+        ("tidegate_live_cycles", "Execution cycles under way."),
+        ("tidegate_stimulus_queue_depth", "Accepted stimuli that wait."),
+        ("tidegate_interrupted_instances", "Instances that were cut and have not been resumed yet."),
+    ];
+    let mut shells = Vec::new();
+    for (shell, runtime) in app.host.shells() {
+        let quiescence = runtime.quiescence();
+        // A store that cannot be read leaves out what only the store knows.
+        let status = runtime.status().await.ok();
+        let counts = runtime.counts().await.ok();
+        let values = [
+            Some(u64::from(quiescence.is_accepting())),
+            Some(quiescence.live()),
+            status.as_ref().map(|status| status.stimulus_queue.depth),
+            status.as_ref().map(|status| status.interrupted_instance_count),
+        ];
+        shells.push((shell, values, counts));
+    }
+    for (position, (name, help)) in families.into_iter().enumerate() {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for (shell, values, _) in &shells {
+            if let Some(value) = values[position] {
+                let _ = writeln!(text, "{name}{{shell=\"{shell}\"}} {value}");
+            }
+        }
+    }
+    let _ = writeln!(text, "# HELP tidegate_instances Instances by sub-status.\n# TYPE tidegate_instances gauge");
+    for (shell, _, counts) in &shells {
+        for (sub_status, count) in tidegate::model::SubStatus::ALL.iter().zip(counts.iter().flatten()) {
+            let word = sub_status.word();
+            let _ = writeln!(text, "tidegate_instances{{shell=\"{shell}\",sub_status=\"{word}\"}} {count}");
+        }
+    }
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

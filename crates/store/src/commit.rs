@@ -1,0 +1,245 @@
+//! The write path: batches of commits.
+
+use std::fmt;
+
+use tidegate_model::{
+    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey, Timestamp,
+};
+
+use crate::error::Error;
+use crate::row::{
+    AuditRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow, LeaseRequest, MessageRow,
+    StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
+};
+
+/// Commits that are written together and synced once.
+pub struct Batch {
+    /// The epoch of the generation that submits it.
+    pub epoch: u64,
+    /// The highest key used in it; the store remembers the maximum.
+    pub key_high: u64,
+    /// The commits, each a unit.
+    pub commits: Vec<Commit>,
+    /// Told the outcome of every commit, in order, after the sync. Must not block: it may run on the
+    /// store's writer.
+    pub done: Box<dyn FnOnce(Vec<CommitResult>) + Send>,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("epoch", &self.epoch).field("commits", &self.commits).finish_non_exhaustive()
+    }
+}
+
+/// One unit: expectations, then writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Commit {
+    /// Checked first, in order.
+    pub expect: Vec<Expect>,
+    /// Done in order.
+    pub writes: Vec<Write>,
+}
+
+/// What must be so, else the commit is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expect {
+    /// This stimulus is still in the queue. (Consuming it is [`Write::RemoveStimulus`] in the same commit.)
+    Stimulus(StimulusKey),
+    /// This job is open and leased with this token, whose time may have passed as long as nobody else leased it.
+    Lease {
+        /// The job.
+        job: ElementInstanceKey,
+        /// The token.
+        token: String,
+    },
+    /// There is no unexpired key-value entry with this key.
+    ValueAbsent {
+        /// The key.
+        key: String,
+        /// The present time.
+        now: Timestamp,
+    },
+    /// The highest version of the process id is below this one.
+    VersionFree {
+        /// The process id.
+        process_id: String,
+        /// The tenant.
+        tenant: String,
+        /// The version to be given.
+        version: u32,
+    },
+    /// The instance has not ended and has at most this revision (used by stimuli accepted for it while closed).
+    InstanceLive(InstanceKey),
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// A new instance. Its revision is whatever the row says (1, or 0 for an accepted start that is pending).
+    CreateInstance {
+        /// The row.
+        row: Box<InstanceRow>,
+        /// The encoded state.
+        state: Option<Vec<u8>>,
+    },
+    /// The next revision of an instance: see [`InstanceUpdate::revision`].
+    UpdateInstance(InstanceUpdate),
+    /// An instance's journal entry.
+    Journal(JournalRow),
+    /// Arms a timer, replacing one of the same owner and element.
+    ArmTimer(TimerRow),
+    /// Removes a timer, if it is there.
+    DisarmTimer {
+        /// Who waited.
+        owner: u64,
+        /// The timer event.
+        element: ElementIndex,
+    },
+    /// Opens a subscription (replacing one of the same owner and element) and matches it with buffered
+    /// messages of its tenant, name and key that have not expired by `now`, oldest first: one if `once`, else
+    /// all. Each match becomes a [`Delivery`].
+    Subscribe {
+        /// The subscription.
+        row: SubscriptionRow,
+        /// The present time.
+        now: Timestamp,
+    },
+    /// Closes a subscription, if it is there.
+    Unsubscribe {
+        /// Who waited.
+        owner: ElementInstanceKey,
+        /// The message event.
+        element: ElementIndex,
+    },
+    /// Publishes a message: matches it with open subscriptions of its tenant, name and correlation key, at most
+    /// one of each process id (the oldest), each match becoming a [`Delivery`]. Without any match, and unless
+    /// it `has_taker` already (a start event), it is buffered until it expires; one that expires at or before
+    /// `now` is dropped and reported as [`Outcome::expired`].
+    Publish {
+        /// The message.
+        row: MessageRow,
+        /// A start event takes it.
+        has_taker: bool,
+        /// The present time.
+        now: Timestamp,
+    },
+    /// Removes buffered messages that have expired; reported as [`Outcome::expired`].
+    ExpireMessages {
+        /// The present time.
+        now: Timestamp,
+        /// How many at most.
+        limit: usize,
+    },
+    /// A job for external workers, replacing one of the same key.
+    OpenJob(Box<JobRow>),
+    /// The outcome of a job was accepted and waits in the queue: it is not offered again.
+    ReportJob(ElementInstanceKey),
+    /// Removes a job, if it is there.
+    CloseJob(ElementInstanceKey),
+    /// Leases jobs, the oldest first; reported as [`Outcome::leased`].
+    LeaseJobs(Box<LeaseRequest>),
+    /// A user task, replacing one of the same key.
+    OpenUserTask(Box<UserTaskRow>),
+    /// Removes a user task, if it is there.
+    CloseUserTask(ElementInstanceKey),
+    /// An incident.
+    OpenIncident(Box<IncidentRow>),
+    /// Removes an incident, if it is there.
+    CloseIncident(IncidentKey),
+    /// Puts a stimulus at the end of the queue; its key is reported in [`Outcome::stimuli`].
+    AddStimulus(StimulusRow),
+    /// Takes a stimulus out of the queue.
+    RemoveStimulus(StimulusKey),
+    /// Counts a failed attempt at a stimulus.
+    StimulusFailed(StimulusKey),
+    /// A deployed resource.
+    AddResource {
+        /// Its key.
+        key: u64,
+        /// Its bytes.
+        bytes: std::sync::Arc<[u8]>,
+    },
+    /// A definition.
+    AddDefinition(Box<DefinitionRow>),
+    /// Unregisters a definition.
+    DeleteDefinition(DefinitionKey),
+    /// Sets a key-value entry.
+    SetValue {
+        /// The key.
+        key: String,
+        /// The value.
+        value: Vec<u8>,
+        /// When it goes by itself.
+        expires_at: Option<Timestamp>,
+    },
+    /// Removes a key-value entry, if it is there.
+    RemoveValue(String),
+    /// An audit entry.
+    Audit(Box<AuditRow>),
+}
+
+/// A message matched with a subscription. It stands in the stimulus queue, in the domain `instance/KEY`, as an
+/// encoded [`tidegate_model::Stimulus::Deliver`], and a subscription that is `once` is closed to other messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delivery {
+    /// The queued stimulus.
+    pub stimulus: StimulusKey,
+    /// The message.
+    pub message: MessageKey,
+    /// The instance.
+    pub instance: InstanceKey,
+    /// Its encoded stimulus, so that nobody has to read it back.
+    pub payload: Vec<u8>,
+}
+
+/// What a successful commit brought about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// The keys of added stimuli, in the order of their writes.
+    pub stimuli: Vec<StimulusKey>,
+    /// Messages matched by this commit.
+    pub deliveries: Vec<Delivery>,
+    /// Messages that expired, or found no taker and had no time to wait.
+    pub expired: Vec<MessageKey>,
+    /// Leased jobs.
+    pub leased: Vec<JobRow>,
+}
+
+/// Which expectation was not met. Nothing of the commit was written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The instance has another revision than the one before the update's.
+    Revision {
+        /// The instance.
+        instance: InstanceKey,
+        /// The revision it has; none if there is no such instance.
+        found: Option<u64>,
+    },
+    /// The stimulus is no longer in the queue.
+    StimulusGone(StimulusKey),
+    /// The job is gone or was leased by somebody else meanwhile.
+    LeaseStale(ElementInstanceKey),
+    /// There is such an entry: here is its value.
+    ValuePresent(Vec<u8>),
+    /// The version number is taken.
+    VersionTaken,
+    /// The instance is unknown or has ended.
+    InstanceEnded(InstanceKey),
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommitError {
+    /// An expectation was not met.
+    Refused(Refusal),
+    /// The store failed. Nothing was written, unless `may_have_happened`.
+    Failed {
+        /// What went wrong.
+        error: Error,
+        /// True if it is not known whether the commit reached the disk.
+        may_have_happened: bool,
+    },
+}
+
+/// The outcome of one commit.
+pub type CommitResult = Result<Outcome, CommitError>;

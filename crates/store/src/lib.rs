@@ -1,0 +1,206 @@
+//! Durable state.
+//!
+//! One [`Store`] is the state of one shell. The write path is one call, [`Store::submit`]: a batch of
+//! commits, each a unit, all durable before their outcomes are told. The read path of the runtime is a
+//! handful of look-ups; what people ask (lists, searches, counts) is [`Queries`], a second trait.
+//!
+//! The contract is the prose on [`Store`] and [`Queries`], with the conformance kit's test named beside each
+//! promise; every store passes [`kit`]. Stores know nothing of BPMN: journal entries, instance states and
+//! stimuli are bytes to them.
+
+pub mod commit;
+pub mod error;
+pub mod kit;
+mod matching;
+pub mod memory;
+pub mod row;
+pub mod sqlite;
+
+use std::sync::Arc;
+
+use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, Timestamp};
+
+pub use commit::{Batch, Commit, CommitError, CommitResult, Delivery, Expect, Outcome, Refusal, Write};
+pub use error::{Error, ErrorKind};
+pub use row::*;
+
+/// What a generation gets when it takes hold of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activation {
+    /// The number that fences earlier generations: every batch carries it.
+    pub epoch: u64,
+    /// The highest key any generation has committed; new keys must be above it.
+    pub key_high: u64,
+}
+
+/// The durable state of one shell, as the runtime uses it.
+///
+/// All calls may be made from any thread. Reads block for the length of a look-up and see every commit whose
+/// outcome was told before the read began (`reads_see_told_commits`).
+pub trait Store: Queries {
+    /// Takes hold of the store for a new generation: raises the epoch, so that batches of earlier
+    /// generations are refused as [`ErrorKind::Fenced`] from then on (`activation_fences_earlier_epochs`).
+    ///
+    /// # Errors
+    /// The store is damaged, full, or cannot be reached.
+    fn activate(&self) -> Result<Activation, Error>;
+
+    /// Hands over a batch. Returns at once, or after the commit when the store was idle and did it inline;
+    /// `batch.done` is called exactly once, from any thread, when the outcome of every commit is known
+    /// (`done_is_called_exactly_once`).
+    ///
+    /// - A commit is a unit: all of it is there, or nothing (`a_refused_commit_leaves_nothing`).
+    /// - Its expectations are checked first, against everything committed before it in submission order,
+    ///   earlier commits of the same batch included (`a_batch_sees_its_own_earlier_commits`). One that fails
+    ///   refuses that commit alone (`a_refused_commit_spares_its_neighbours`).
+    /// - Batches are applied in the order of `submit` calls made one after the other
+    ///   (`batches_keep_their_order`).
+    /// - When `done` says a commit succeeded it survives a crash of the process and of the machine
+    ///   (`told_commits_survive`, and the crash tests of each durable store).
+    ///
+    /// Cancel safety: not a future; a submitted batch runs to its outcome even if nobody waits.
+    fn submit(&self, batch: Batch);
+
+    /// One instance with its state and the journal rows after it. `None` if there is none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn load(&self, instance: InstanceKey) -> Result<Option<StoredInstance>, Error>;
+
+    /// Instances whose sub-status is `executing`, `interrupted` or `cancelling`, by key, after `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn recoverable(&self, after: Option<InstanceKey>, limit: usize) -> Result<Vec<InstanceRow>, Error>;
+
+    /// Timers due at or before `until`, ordered by (due time, owner, element), after `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Result<Vec<TimerRow>, Error>;
+
+    /// Queued stimuli in the order of acceptance, after `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn stimuli(&self, after: Option<StimulusKey>, limit: usize) -> Result<Vec<StimulusRow>, Error>;
+
+    /// A deployed definition, deleted ones included (live instances go on with them).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn definition(&self, key: DefinitionKey) -> Result<Option<DefinitionRow>, Error>;
+
+    /// The bytes of a deployed resource.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn resource(&self, key: u64) -> Result<Option<Arc<[u8]>>, Error>;
+
+    /// One key-value entry. Expired entries are not there.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn value(&self, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Error>;
+
+    /// The job rows with this key, if it is open.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn job(&self, key: tidegate_model::ElementInstanceKey) -> Result<Option<JobRow>, Error>;
+
+    /// Lets go of the store: what was submitted is finished first, then later batches fail as
+    /// [`ErrorKind::Closed`]. Idempotent.
+    fn close(&self);
+}
+
+/// What people ask. Lists are ordered by key, newest first unless said otherwise, and paged: `limit` rows
+/// before (older than) `page.after`.
+pub trait Queries: Send + Sync + 'static {
+    /// Instances that match.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Vec<InstanceRow>, Error>;
+
+    /// One instance's row, without its state.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn instance(&self, key: InstanceKey) -> Result<Option<InstanceRow>, Error>;
+
+    /// How many instances have each sub-status (indexed by its code).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn counts(&self) -> Result<[u64; 9], Error>;
+
+    /// Journal rows of an instance in order, after revision `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error>;
+
+    /// Definitions: those not deleted, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error>;
+
+    /// The highest version number ever given to this process id, deleted ones included; 0 for none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn highest_version(&self, process_id: &str, tenant: &str) -> Result<u32, Error>;
+
+    /// Open incidents.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn incidents(&self, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Error>;
+
+    /// One open incident.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn incident(&self, key: tidegate_model::IncidentKey) -> Result<Option<IncidentRow>, Error>;
+
+    /// Open user tasks.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn user_tasks(&self, filter: &UserTaskFilter, page: Page) -> Result<Vec<UserTaskRow>, Error>;
+
+    /// One open user task.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn user_task(&self, key: tidegate_model::ElementInstanceKey) -> Result<Option<UserTaskRow>, Error>;
+
+    /// Audit entries, newest first; `page.after` is the row's key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error>;
+
+    /// How many stimuli wait, and since when the oldest does.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn queue(&self) -> Result<QueueDepth, Error>;
+}
+
+/// Opens a store by URL: `memory:` or `sqlite:PATH` (the data directory's file). One arm for each store.
+///
+/// # Errors
+/// Unknown scheme, or the store's own: held by another process, damaged, of a newer version, full.
+pub fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
+    match url.split_once(':') {
+        Some(("memory", _)) => Ok(Arc::new(memory::MemoryStore::new())),
+        Some(("sqlite", path)) => Ok(Arc::new(sqlite::SqliteStore::open(std::path::Path::new(path))?)),
+        _ => Err(Error::new(
+            ErrorKind::Configuration,
+            format!("`{url}` names no store: use `memory:` or `sqlite:PATH`"),
+        )),
+    }
+}

@@ -1,0 +1,89 @@
+//! What every store does alike: the encoded delivery of a matched message, and the revisions a commit needs.
+
+use tidegate_model::{InstanceKey, Stimulus, Timestamp, Variables};
+
+use crate::commit::{Commit, Write};
+use crate::error::{Error, ErrorKind};
+use crate::row::{MessageRow, StimulusRow, SubscriptionRow};
+
+/// The ingress source that deliveries are queued under.
+const DELIVERY_SOURCE: &str = "http.api";
+
+/// Reads the payload of a message, so that a bad one is refused at its publication and not at its match.
+pub(crate) fn variables_of(message: &MessageRow) -> Result<Variables, Error> {
+    Variables::parse(&message.variables).map_err(|cause| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("the payload of message {} is not a JSON object: {cause}", message.key),
+        )
+    })
+}
+
+/// The stimulus that delivers `message` to `subscription`. Its key is still to be given.
+pub(crate) fn delivery(
+    message: &MessageRow,
+    variables: Variables,
+    subscription: &SubscriptionRow,
+    now: Timestamp,
+) -> Result<StimulusRow, Error> {
+    let stimulus = Stimulus::Deliver {
+        message: message.key,
+        instance: subscription.instance,
+        owner: subscription.owner,
+        element: subscription.element,
+        name: message.name.clone(),
+        correlation_key: message.correlation_key.clone(),
+        variables,
+        expires_at: message.expires_at,
+    };
+    let payload = minicbor::to_vec(&stimulus).map_err(|cause| {
+        Error::new(ErrorKind::Internal, format!("message {} cannot be encoded: {cause}", message.key))
+    })?;
+    Ok(StimulusRow {
+        key: tidegate_model::StimulusKey(0),
+        domain: format!("instance/{}", subscription.instance),
+        source: DELIVERY_SOURCE.to_owned(),
+        payload,
+        accepted_at: now,
+        attempts: 0,
+    })
+}
+
+/// What a commit needs to find in the instance table before its first write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// No instance of this key.
+    Absent,
+    /// Exactly this revision.
+    Revision(u64),
+    /// Nothing can satisfy it: its own writes contradict each other, and this one would come first.
+    Never,
+}
+
+/// The revisions that `commit` needs, one entry for each instance it writes. A commit may create an instance
+/// and update it, or update it several times, as long as the revisions follow one another.
+pub(crate) fn needed_revisions(commit: &Commit) -> Vec<(InstanceKey, Needed)> {
+    let mut seen: Vec<(InstanceKey, u64)> = Vec::new();
+    let mut needed: Vec<(InstanceKey, Needed)> = Vec::new();
+    for write in &commit.writes {
+        let (key, revision, before) = match write {
+            Write::CreateInstance { row, .. } => (row.key, row.revision, None),
+            Write::UpdateInstance(update) => (update.key, update.revision, update.revision.checked_sub(1)),
+            _ => continue,
+        };
+        match seen.iter_mut().find(|(seen_key, _)| *seen_key == key) {
+            None => {
+                let need = match (write, before) {
+                    (Write::CreateInstance { .. }, _) => Needed::Absent,
+                    (_, Some(before)) => Needed::Revision(before),
+                    (_, None) => Needed::Never,
+                };
+                seen.push((key, revision));
+                needed.push((key, need));
+            }
+            Some((_, at)) if before == Some(*at) => *at = revision,
+            Some(_) => needed.push((key, Needed::Never)),
+        }
+    }
+    needed
+}

@@ -1,0 +1,143 @@
+//! One commit: its expectations, then its writes, inside the transaction of its batch.
+//!
+//! There is no savepoint. Whatever can refuse a commit is read before its first write, except the revision of a
+//! lone instance write, whose own statement checks it and writes nothing when it does not fit.
+
+use rusqlite::Connection;
+use tidegate_model::InstanceKey;
+
+use super::error::{Stop, Trouble};
+use super::totals::Totals;
+use super::{audit, definition, instance, job, journal, message, queue, task, timer, value};
+use crate::commit::{Commit, Expect, Outcome, Refusal, Write};
+use crate::error::{Error, ErrorKind};
+use crate::matching::{Needed, needed_revisions};
+
+/// Runs one commit. After [`Stop::Refused`] nothing of it is there; after [`Stop::Trouble`] the caller rolls back.
+pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Result<Outcome, Stop> {
+    for expect in &commit.expect {
+        check(conn, expect)?;
+    }
+    let mut instance_writes = commit.writes.iter().enumerate().filter(|(_, write)| is_instance_write(write));
+    let lone = match (instance_writes.next(), instance_writes.next()) {
+        (Some((position, write)), None) => {
+            if !write_instance(conn, totals, write)? {
+                return Err(wrong_revision(conn, write));
+            }
+            Some(position)
+        }
+        (None, _) => None,
+        (Some(_), Some(_)) => {
+            check_revisions(conn, commit)?;
+            None
+        }
+    };
+    let mut outcome = Outcome::default();
+    for (position, write) in commit.writes.iter().enumerate() {
+        if Some(position) != lone {
+            apply(conn, totals, write, &mut outcome)?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
+    let refusal = match expect {
+        Expect::Stimulus(key) if !queue::contains(conn, *key)? => Refusal::StimulusGone(*key),
+        Expect::Lease { job, token } if !job::is_leased(conn, *job, token)? => Refusal::LeaseStale(*job),
+        Expect::ValueAbsent { key, now } => match value::get(conn, key, *now)? {
+            Some(value) => Refusal::ValuePresent(value),
+            None => return Ok(()),
+        },
+        Expect::VersionFree { process_id, tenant, version }
+            if definition::highest_version(conn, process_id, tenant)? >= *version =>
+        {
+            Refusal::VersionTaken
+        }
+        Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
+        Expect::Stimulus(_) | Expect::Lease { .. } | Expect::VersionFree { .. } | Expect::InstanceLive(_) => {
+            return Ok(());
+        }
+    };
+    Err(Stop::Refused(refusal))
+}
+
+fn check_revisions(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
+    for (instance, needed) in needed_revisions(commit) {
+        let found = instance::revision(conn, instance)?;
+        let is_met = match needed {
+            Needed::Absent => found.is_none(),
+            Needed::Revision(revision) => found == Some(revision),
+            Needed::Never => false,
+        };
+        if !is_met {
+            return Err(Stop::Refused(Refusal::Revision { instance, found }));
+        }
+    }
+    Ok(())
+}
+
+fn is_instance_write(write: &Write) -> bool {
+    matches!(write, Write::CreateInstance { .. } | Write::UpdateInstance(_))
+}
+
+fn write_instance(conn: &Connection, totals: &mut Totals, write: &Write) -> Result<bool, Trouble> {
+    match write {
+        Write::CreateInstance { row, state } => instance::create(conn, totals, row, state.as_deref()),
+        Write::UpdateInstance(update) => instance::update(conn, totals, update),
+        _ => Ok(true),
+    }
+}
+
+fn wrong_revision(conn: &Connection, write: &Write) -> Stop {
+    let key = match write {
+        Write::CreateInstance { row, .. } => row.key,
+        Write::UpdateInstance(update) => update.key,
+        _ => InstanceKey(0),
+    };
+    match instance::revision(conn, key) {
+        Ok(found) => Stop::Refused(Refusal::Revision { instance: key, found }),
+        Err(trouble) => Stop::Trouble(trouble),
+    }
+}
+
+fn apply(conn: &Connection, totals: &mut Totals, write: &Write, outcome: &mut Outcome) -> Result<(), Trouble> {
+    match write {
+        Write::CreateInstance { .. } | Write::UpdateInstance(_) => {
+            if !write_instance(conn, totals, write)? {
+                let message = "an instance changed between its check and its write";
+                return Err(Error::new(ErrorKind::Internal, message).into());
+            }
+        }
+        Write::Journal(row) => journal::append(conn, row)?,
+        Write::ArmTimer(row) => timer::arm(conn, row)?,
+        Write::DisarmTimer { owner, element } => timer::disarm(conn, *owner, *element)?,
+        Write::Subscribe { row, now } => message::subscribe(conn, totals, row, *now, outcome)?,
+        Write::Unsubscribe { owner, element } => message::unsubscribe(conn, *owner, *element)?,
+        Write::Publish { row, has_taker, now } => {
+            message::publish(conn, totals, row, *has_taker, *now, outcome)?;
+        }
+        Write::ExpireMessages { now, limit } => {
+            message::expire(conn, *now, *limit, outcome)?;
+            value::purge(conn, *now, *limit)?;
+        }
+        Write::OpenJob(row) => job::open(conn, row)?,
+        Write::ReportJob(key) => job::report(conn, *key)?,
+        Write::CloseJob(key) => job::close(conn, *key)?,
+        Write::LeaseJobs(request) => job::lease(conn, request, outcome)?,
+        Write::OpenUserTask(row) => task::open(conn, row)?,
+        Write::CloseUserTask(key) => task::close(conn, *key)?,
+        Write::OpenIncident(row) => task::open_incident(conn, row)?,
+        Write::CloseIncident(key) => task::close_incident(conn, *key)?,
+        Write::AddStimulus(row) => outcome.stimuli.push(queue::add(conn, totals, row)?),
+        Write::RemoveStimulus(key) => queue::remove(conn, totals, *key)?,
+        Write::StimulusFailed(key) => queue::failed(conn, *key)?,
+        Write::AddResource { key, bytes } => definition::add_resource(conn, *key, bytes)?,
+        Write::AddDefinition(row) => definition::add(conn, row)?,
+        Write::DeleteDefinition(key) => definition::delete(conn, *key)?,
+        Write::SetValue { key, value, expires_at } => value::set(conn, key, value, *expires_at)?,
+        Write::RemoveValue(key) => value::remove(conn, key)?,
+        Write::Audit(row) => audit::append(conn, row)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Subscriptions and buffered messages, and their match.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables};
+
+use super::error::Trouble;
+use super::queue;
+use super::totals::Totals;
+use crate::commit::{Delivery, Outcome};
+use crate::matching::{delivery, variables_of};
+use crate::row::{MessageRow, SubscriptionRow};
+
+pub(super) fn subscribe(
+    conn: &Connection,
+    totals: &mut Totals,
+    row: &SubscriptionRow,
+    now: Timestamp,
+    outcome: &mut Outcome,
+) -> Result<(), Trouble> {
+    let waiting = buffered(conn, row, now)?;
+    if row.once && !waiting.is_empty() {
+        unsubscribe(conn, row.owner, row.element)?;
+    } else {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO subscriptions (owner, element, instance, process_id, tenant, message_name, \
+             correlation_key, once) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            row.owner.get() as i64,
+            row.element.0,
+            row.instance.get() as i64,
+            row.process_id,
+            row.tenant,
+            row.message_name,
+            row.correlation_key,
+            row.once
+        ])?;
+    }
+    for message in waiting {
+        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?.execute(params![message.key.get() as i64])?;
+        let variables = variables_of(&message)?;
+        deliver(conn, totals, &message, variables, row, now, outcome)?;
+    }
+    Ok(())
+}
+
+pub(super) fn unsubscribe(conn: &Connection, owner: ElementInstanceKey, element: ElementIndex) -> Result<(), Trouble> {
+    conn.prepare_cached("DELETE FROM subscriptions WHERE owner = ?1 AND element = ?2")?
+        .execute(params![owner.get() as i64, element.0])?;
+    Ok(())
+}
+
+pub(super) fn publish(
+    conn: &Connection,
+    totals: &mut Totals,
+    row: &MessageRow,
+    has_taker: bool,
+    now: Timestamp,
+    outcome: &mut Outcome,
+) -> Result<(), Trouble> {
+    let variables = variables_of(row)?;
+    let takers = takers(conn, row)?;
+    for (id, subscription) in &takers {
+        if subscription.once {
+            conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute(params![id])?;
+        }
+        deliver(conn, totals, row, variables.clone(), subscription, now, outcome)?;
+    }
+    if !takers.is_empty() || has_taker {
+        return Ok(());
+    }
+    if row.expires_at <= now {
+        outcome.expired.push(row.key);
+        return Ok(());
+    }
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO messages (key, tenant, name, correlation_key, variables, expires_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        row.key.get() as i64,
+        row.tenant,
+        row.name,
+        row.correlation_key,
+        row.variables,
+        row.expires_at.as_ms()
+    ])?;
+    Ok(())
+}
+
+pub(super) fn expire(conn: &Connection, now: Timestamp, limit: usize, outcome: &mut Outcome) -> Result<(), Trouble> {
+    let expired: Vec<i64> = conn
+        .prepare_cached("SELECT key FROM messages WHERE expires_at <= ?1 ORDER BY expires_at, key LIMIT ?2")?
+        .query_map(params![now.as_ms(), super::rows(limit)], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for key in expired {
+        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?.execute(params![key])?;
+        outcome.expired.push(MessageKey(key as u64));
+    }
+    Ok(())
+}
+
+/// Messages that wait for this subscription: one, or all of them.
+fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
+    let limit = if row.once { 1 } else { usize::MAX };
+    let mut statement = conn.prepare_cached(
+        "SELECT key, variables, expires_at FROM messages \
+         WHERE correlation_key = ?1 AND name = ?2 AND tenant = ?3 AND expires_at > ?4 ORDER BY key LIMIT ?5",
+    )?;
+    let asked =
+        params![row.correlation_key, row.message_name, row.tenant, now.as_ms(), super::rows(limit)];
+    let rows = statement.query_map(asked, |found| {
+        Ok(MessageRow {
+            key: MessageKey(found.get::<_, i64>(0)? as u64),
+            tenant: Arc::clone(&row.tenant),
+            name: row.message_name.to_string(),
+            correlation_key: row.correlation_key.clone(),
+            variables: found.get(1)?,
+            expires_at: Timestamp::from_ms(found.get(2)?),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The oldest open subscription of each process id, oldest first. Steps from process id to process id, so that
+/// many instances that wait for one message cost one row each.
+fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, owner, element, instance, process_id, once FROM subscriptions \
+         WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND process_id > ?4 \
+         ORDER BY process_id, id LIMIT 1",
+    )?;
+    let mut takers: Vec<(i64, SubscriptionRow)> = Vec::new();
+    loop {
+        let after = takers.last().map_or("", |(_, row)| &*row.process_id);
+        let next = statement
+            .query_row(params![message.correlation_key, message.name, message.tenant, after], |row| {
+                let subscription = SubscriptionRow {
+                    owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
+                    element: ElementIndex(row.get(2)?),
+                    instance: InstanceKey(row.get::<_, i64>(3)? as u64),
+                    process_id: row.get(4)?,
+                    tenant: Arc::clone(&message.tenant),
+                    message_name: Arc::from(message.name.as_str()),
+                    correlation_key: message.correlation_key.clone(),
+                    once: row.get(5)?,
+                };
+                Ok((row.get(0)?, subscription))
+            })
+            .optional()?;
+        match next {
+            Some(taker) => takers.push(taker),
+            None => break,
+        }
+    }
+    takers.sort_by_key(|(id, _)| *id);
+    Ok(takers)
+}
+
+fn deliver(
+    conn: &Connection,
+    totals: &mut Totals,
+    message: &MessageRow,
+    variables: Variables,
+    subscription: &SubscriptionRow,
+    now: Timestamp,
+    outcome: &mut Outcome,
+) -> Result<(), Trouble> {
+    let row = delivery(message, variables, subscription, now)?;
+    let stimulus = queue::add(conn, totals, &row)?;
+    outcome.deliveries.push(Delivery {
+        stimulus,
+        message: message.key,
+        instance: subscription.instance,
+        payload: row.payload,
+    });
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Opening: the folder, the file, its connections and the checks before the first use.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::Options;
+use super::error::{Trouble, of_io};
+use super::migrate::migrate;
+use crate::error::Error;
+
+/// Room for every statement of the store: none is prepared twice.
+const STATEMENTS: usize = 128;
+/// Pages are written whole to the WAL, so smaller ones save bytes and larger ones save depth; 8 KB measured best.
+const PAGE_SIZE: u32 = 8192;
+/// What a connection may keep of the file, in KiB.
+const WRITER_CACHE_KB: i64 = 64 * 1024;
+const READER_CACHE_KB: i64 = 8 * 1024;
+/// After a reset the WAL file is cut to this size.
+const WAL_KEPT_BYTES: i64 = 64 << 20;
+/// Nobody else writes; this is for a backup tool or a shell that holds the file for a moment.
+const BUSY: Duration = Duration::from_secs(5);
+/// Files up to this size are checked whole at each start: about 30 ms. Larger ones are checked where they are
+/// read, so that a start does not grow with the instances that are parked.
+const CHECKED_BYTES: u64 = 8 << 20;
+
+/// Makes the folder if it is not there.
+pub(super) fn prepare_folder(path: &Path) -> Result<(), Error> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder).map_err(|cause| of_io(&cause, "cannot make the folder", folder))?;
+    // The new folder's own entry must survive a power cut as well.
+    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+        let _ = File::open(above).and_then(|folder| folder.sync_all());
+    }
+    Ok(())
+}
+
+/// The connection that writes, after migration and checks.
+pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, Trouble> {
+    let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+    let conn = writer_again(path, options)?;
+    migrate(&conn, path)?;
+    if bytes > 0 && bytes <= CHECKED_BYTES {
+        let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            return Err(Trouble::Damaged(verdict));
+        }
+    }
+    Ok(conn)
+}
+
+/// The connection that writes, to a file that was checked before.
+pub(super) fn writer_again(path: &Path, options: &Options) -> Result<Connection, Trouble> {
+    let conn = connect(path, options, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    conn.pragma_update(None, "page_size", PAGE_SIZE)?;
+    let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(Trouble::Own(Error::new(
+            crate::ErrorKind::Configuration,
+            format!(
+                "`{}` cannot use a write-ahead log (its journal mode is `{mode}`); use a local file system",
+                path.display()
+            ),
+        )));
+    }
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+    conn.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
+    conn.pragma_update(None, "cache_size", -WRITER_CACHE_KB)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    if let Some(pages) = options.max_pages {
+        limit_pages(&conn, pages)?;
+    }
+    Ok(conn)
+}
+
+/// A connection that reads.
+pub(super) fn reader(path: &Path, options: &Options) -> Result<Connection, Trouble> {
+    let conn = connect(path, options, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    conn.pragma_update(None, "cache_size", -READER_CACHE_KB)?;
+    Ok(conn)
+}
+
+/// Holds the file at `pages` pages at most.
+pub(super) fn limit_pages(conn: &Connection, pages: u32) -> Result<(), Trouble> {
+    conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    Ok(())
+}
+
+fn connect(path: &Path, options: &Options, access: OpenFlags) -> Result<Connection, Trouble> {
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let conn = match &options.vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str())?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    conn.busy_timeout(BUSY)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(conn)
+}
