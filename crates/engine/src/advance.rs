@@ -35,7 +35,13 @@ fn decide_into(
     keys: &mut KeyGenerator,
     out: &mut Decision,
 ) -> Result<(), Rejection> {
-    let mut turn = Turn { definition, instance, now, keys, out };
+    let mut turn = Turn {
+        definition,
+        instance,
+        now,
+        keys,
+        out,
+    };
     match step {
         Step::Command(command) => turn.command(command.kind)?,
         Step::Enter { scope, flow } => turn.enter(scope, flow),
@@ -65,7 +71,14 @@ pub fn advance(
 ) -> Result<(), Rejection> {
     let mut decision = Decision::default();
     let cause = command.cause.clone();
-    decide_into(definition, instance, Step::Command(command), now, keys, &mut decision)?;
+    decide_into(
+        definition,
+        instance,
+        Step::Command(command),
+        now,
+        keys,
+        &mut decision,
+    )?;
     events.push(Event::Caused { time: now, cause });
     let mut queue = VecDeque::with_capacity(8);
     let mut entered = 0;
@@ -77,11 +90,19 @@ pub fn advance(
             events.push(event);
         }
         queue.extend(decision.follow_ups.drain(..));
-        let Some(step) = queue.pop_front() else { return Ok(()) };
+        let Some(step) = queue.pop_front() else {
+            return Ok(());
+        };
         if let Step::Enter { flow, .. } = step {
             if entered == definition.limits.steps {
                 let element = definition.flow(flow).target;
-                let mut turn = Turn { definition, instance, now, keys, out: &mut decision };
+                let mut turn = Turn {
+                    definition,
+                    instance,
+                    now,
+                    keys,
+                    out: &mut decision,
+                };
                 turn.too_many("too-many-steps", "took too many steps without waiting", element);
                 continue;
             }

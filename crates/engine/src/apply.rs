@@ -46,18 +46,46 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         }
         Event::VariablesSet { scope, variables } => set_variables(instance, *scope, variables),
         Event::ResultsMerged { key, .. } => merge_results(instance, *key),
-        Event::JobCreated { key, retries, job_type, .. } => {
+        Event::JobCreated {
+            key,
+            retries,
+            job_type,
+            ..
+        } => {
             let job_type = job_type.clone();
-            stage(instance, *key, Stage::Job { retries: *retries, not_before: None, job_type });
+            stage(
+                instance,
+                *key,
+                Stage::Job {
+                    retries: *retries,
+                    not_before: None,
+                    job_type,
+                },
+            );
         }
-        Event::JobFailed { key, retries, retry_at, .. } => {
-            if let Some(Stage::Job { retries: left, not_before, .. }) = stage_mut(instance, *key) {
+        Event::JobFailed {
+            key,
+            retries,
+            retry_at,
+            ..
+        } => {
+            if let Some(Stage::Job {
+                retries: left,
+                not_before,
+                ..
+            }) = stage_mut(instance, *key)
+            {
                 *left = *retries;
                 *not_before = *retry_at;
             }
         }
         Event::JobRetried { key, retries, .. } => {
-            if let Some(Stage::Job { retries: left, not_before, .. }) = stage_mut(instance, *key) {
+            if let Some(Stage::Job {
+                retries: left,
+                not_before,
+                ..
+            }) = stage_mut(instance, *key)
+            {
                 *left = *retries;
                 *not_before = None;
             }
@@ -66,26 +94,85 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         | Event::ScriptEvaluated { key, variables, .. }
         | Event::UserTaskCompleted { key, variables, .. }
         | Event::ErrorCaught { key, variables, .. } => {
-            stage(instance, *key, Stage::Leaving { results: variables.clone() });
+            stage(
+                instance,
+                *key,
+                Stage::Leaving {
+                    results: variables.clone(),
+                },
+            );
         }
-        Event::UserTaskCreated { key, assignee, candidate_groups, .. } => {
+        Event::UserTaskCreated {
+            key,
+            assignee,
+            candidate_groups,
+            ..
+        } => {
             let (assignee, candidate_groups) = (assignee.clone(), candidate_groups.clone());
-            stage(instance, *key, Stage::UserTask { assignee, candidate_groups });
+            stage(
+                instance,
+                *key,
+                Stage::UserTask {
+                    assignee,
+                    candidate_groups,
+                },
+            );
         }
-        Event::UserTaskAssigned { key, assignee: new, .. } => {
+        Event::UserTaskAssigned {
+            key, assignee: new, ..
+        } => {
             if let Some(Stage::UserTask { assignee, .. }) = stage_mut(instance, *key) {
                 assignee.clone_from(new);
             }
         }
-        Event::TimerArmed { owner, element, due_at, repeat } => {
-            let kind = WaitFor::Timer { due_at: *due_at, repeat: *repeat };
-            wait(definition, instance, *owner, Wait { element: *element, kind });
+        Event::TimerArmed {
+            owner,
+            element,
+            due_at,
+            repeat,
+        } => {
+            let kind = WaitFor::Timer {
+                due_at: *due_at,
+                repeat: *repeat,
+            };
+            wait(
+                definition,
+                instance,
+                *owner,
+                Wait {
+                    element: *element,
+                    kind,
+                },
+            );
         }
-        Event::MessageSubscribed { owner, element, name, correlation_key } => {
-            let kind = WaitFor::Message { name: name.clone(), correlation_key: correlation_key.clone() };
-            wait(definition, instance, *owner, Wait { element: *element, kind });
+        Event::MessageSubscribed {
+            owner,
+            element,
+            name,
+            correlation_key,
+        } => {
+            let kind = WaitFor::Message {
+                name: name.clone(),
+                correlation_key: correlation_key.clone(),
+            };
+            wait(
+                definition,
+                instance,
+                *owner,
+                Wait {
+                    element: *element,
+                    kind,
+                },
+            );
         }
-        Event::TimerFired { owner, element, into, missed, next, .. } => {
+        Event::TimerFired {
+            owner,
+            element,
+            into,
+            missed,
+            next,
+            ..
+        } => {
             if let Some(owner) = instance.elements.get_mut(owner)
                 && let Some(position) = owner.waits.iter().position(|wait| wait.element == *element)
             {
@@ -99,17 +186,42 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                     }
                 }
             }
-            stage(instance, *into, Stage::Leaving { results: Variables::new() });
+            stage(
+                instance,
+                *into,
+                Stage::Leaving {
+                    results: Variables::new(),
+                },
+            );
         }
-        Event::MessageCorrelated { owner, element, into, variables, .. } => {
+        Event::MessageCorrelated {
+            owner,
+            element,
+            into,
+            variables,
+            ..
+        } => {
             if definition.element(*element).behaviour.is_interrupting()
                 && let Some(owner) = instance.elements.get_mut(owner)
             {
                 owner.waits.retain(|wait| wait.element != *element);
             }
-            stage(instance, *into, Stage::Leaving { results: variables.clone() });
+            stage(
+                instance,
+                *into,
+                Stage::Leaving {
+                    results: variables.clone(),
+                },
+            );
         }
-        Event::IncidentRaised { incident, element_instance, element, resume, code, message } => {
+        Event::IncidentRaised {
+            incident,
+            element_instance,
+            element,
+            resume,
+            code,
+            message,
+        } => {
             let stopped = match resume {
                 Resume::Activation | Resume::Completion | Resume::Job => Some(*element_instance),
                 Resume::Tokens => None,
@@ -118,8 +230,13 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 stopped.incident = Some(*incident);
             }
             let (code, message) = (code.clone(), message.clone());
-            let state =
-                IncidentState { element_instance: stopped, element: *element, resume: *resume, code, message };
+            let state = IncidentState {
+                element_instance: stopped,
+                element: *element,
+                resume: *resume,
+                code,
+                message,
+            };
             instance.incidents.insert(*incident, state);
         }
         Event::IncidentResolved { incident } => {
@@ -133,7 +250,15 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
 }
 
 fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
-    let Event::ElementActivated { key, element, parent, flow } = event else { return };
+    let Event::ElementActivated {
+        key,
+        element,
+        parent,
+        flow,
+    } = event
+    else {
+        return;
+    };
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
     if let Some(scope) = instance.scope_mut(*parent) {
@@ -178,7 +303,9 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
 }
 
 fn remove(instance: &mut Instance, key: ElementInstanceKey) {
-    let Some(state) = instance.elements.remove(&key) else { return };
+    let Some(state) = instance.elements.remove(&key) else {
+        return;
+    };
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
     }
@@ -205,7 +332,9 @@ fn set_variables(instance: &mut Instance, scope: ElementInstanceKey, variables: 
 }
 
 fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
-    let Some(Stage::Leaving { results }) = stage_mut(instance, key) else { return };
+    let Some(Stage::Leaving { results }) = stage_mut(instance, key) else {
+        return;
+    };
     for (name, value) in std::mem::take(results) {
         let home = instance.home_of(key, &name);
         let target = match home {
@@ -220,7 +349,9 @@ fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
 
 /// Notes a wait. An activity only holds the waits of its boundary events; everything else waits itself.
 fn wait(definition: &Definition, instance: &mut Instance, owner: ElementInstanceKey, wait: Wait) {
-    let Some(state) = instance.elements.get_mut(&owner) else { return };
+    let Some(state) = instance.elements.get_mut(&owner) else {
+        return;
+    };
     if definition.element(wait.element).host != Some(state.element) {
         state.stage = Stage::Waiting;
     }

@@ -20,7 +20,9 @@ pub struct CorruptState {
 
 impl CorruptState {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self {
+            message: message.into(),
+        }
     }
 }
 
@@ -57,7 +59,11 @@ fn write_events(
     let written = encoder
         .u64(base.0)
         .and_then(|e| e.array(events.len() as u64))
-        .and_then(|e| events.iter().try_for_each(|event| e.encode_with(event, base).map(|_| ())));
+        .and_then(|e| {
+            events
+                .iter()
+                .try_for_each(|event| e.encode_with(event, base).map(|_| ()))
+        });
     debug_assert!(written.is_ok());
     Ok(())
 }
@@ -89,7 +95,9 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Decoder<'_>, CorruptState> {
 
 /// The length of an array of known length.
 pub(crate) fn length(decoder: &mut Decoder<'_>) -> Result<usize, CorruptState> {
-    let length = decoder.array()?.ok_or_else(|| CorruptState::new("a list of unknown length"))?;
+    let length = decoder
+        .array()?
+        .ok_or_else(|| CorruptState::new("a list of unknown length"))?;
     usize::try_from(length).map_err(|_| CorruptState::new("a list is too long"))
 }
 
@@ -170,7 +178,11 @@ pub(crate) mod key {
     fn unpack(packed: u64, base: u64) -> u64 {
         let zigzag = packed.wrapping_sub(1);
         let difference = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
-        if packed == 0 { 0 } else { base.wrapping_add(difference.cast_unsigned()) }
+        if packed == 0 {
+            0
+        } else {
+            base.wrapping_add(difference.cast_unsigned())
+        }
     }
 
     #[cfg(test)]

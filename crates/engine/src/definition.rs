@@ -142,11 +142,18 @@ impl Definition {
 
     /// Its start events, in document order.
     pub fn starters(&self) -> Vec<Starter> {
-        let at_top = self.elements.iter().enumerate().filter(|(_, element)| element.parent.is_none());
+        let at_top = self
+            .elements
+            .iter()
+            .enumerate()
+            .filter(|(_, element)| element.parent.is_none());
         at_top
             .filter_map(|(position, element)| {
                 let trigger = element.behaviour.starter()?;
-                Some(Starter { element: ElementIndex(position as u32), trigger })
+                Some(Starter {
+                    element: ElementIndex(position as u32),
+                    trigger,
+                })
             })
             .collect()
     }
@@ -154,6 +161,9 @@ impl Definition {
     /// When the timer start event `element` is due, having fired `fired` times, the last time (or the deployment)
     /// at `after`. None when it never fires (again), or is not a timer start event.
     pub fn next_start_timer(&self, element: ElementIndex, after: Timestamp, fired: u32) -> Option<Timestamp> {
-        self.elements.get(element.index())?.behaviour.next_start(after, fired)
+        self.elements
+            .get(element.index())?
+            .behaviour
+            .next_start(after, fired)
     }
 }

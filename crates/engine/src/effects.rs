@@ -16,7 +16,12 @@ pub fn outstanding(definition: &Definition, instance: &Instance) -> Vec<Effect> 
         effects.extend(work(definition, instance, *key, state));
         effects.extend(state.waits.iter().map(|wait| awaiting(definition, *key, wait)));
     }
-    effects.extend(instance.incidents.iter().map(|(key, state)| incident(definition, *key, state)));
+    effects.extend(
+        instance
+            .incidents
+            .iter()
+            .map(|(key, state)| incident(definition, *key, state)),
+    );
     effects
 }
 
@@ -29,18 +34,29 @@ pub(crate) fn closed_by(
 ) {
     match event {
         Event::ElementCompleted { key, .. } | Event::ElementTerminated { key, .. } => {
-            let Some(state) = before.elements.get(key) else { return };
+            let Some(state) = before.elements.get(key) else {
+                return;
+            };
             effects.extend(work_gone(*key, state));
             effects.extend(state.waits.iter().map(|wait| wait_gone(*key, wait)));
         }
         Event::JobCompleted { key, .. } | Event::UserTaskCompleted { key, .. } => {
             effects.extend(before.elements.get(key).and_then(|state| work_gone(*key, state)));
         }
-        Event::IncidentRaised { element_instance: key, resume: Resume::Job, .. } => {
+        Event::IncidentRaised {
+            element_instance: key,
+            resume: Resume::Job,
+            ..
+        } => {
             effects.push(Effect::JobGone(*key));
         }
         Event::IncidentResolved { incident } => effects.push(Effect::CloseIncident(*incident)),
-        Event::TimerFired { owner, element, next: None, .. } => {
+        Event::TimerFired {
+            owner,
+            element,
+            next: None,
+            ..
+        } => {
             let wait = before.elements.get(owner).and_then(|state| state.wait(*element));
             effects.extend(wait.map(|wait| wait_gone(*owner, wait)));
         }
@@ -71,7 +87,10 @@ pub(crate) fn closed_by(
         | Event::MessageSubscribed { .. }
         | Event::ErrorThrown { .. }
         | Event::ErrorCaught { .. }
-        | Event::IncidentRaised { resume: Resume::Activation | Resume::Completion | Resume::Tokens, .. }
+        | Event::IncidentRaised {
+            resume: Resume::Activation | Resume::Completion | Resume::Tokens,
+            ..
+        }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
@@ -80,12 +99,7 @@ pub(crate) fn closed_by(
 }
 
 /// What `event` begins, seen from the state after it.
-pub(crate) fn opened_by(
-    definition: &Definition,
-    after: &Instance,
-    event: &Event,
-    effects: &mut Vec<Effect>,
-) {
+pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event, effects: &mut Vec<Effect>) {
     match event {
         Event::JobFailed { retries: 0, .. } => {}
         Event::JobCreated { key, .. }
@@ -97,13 +111,23 @@ pub(crate) fn opened_by(
             effects.extend(state.and_then(|state| work(definition, after, *key, state)));
         }
         Event::TimerArmed { owner, element, .. }
-        | Event::TimerFired { owner, element, next: Some(_), .. }
+        | Event::TimerFired {
+            owner,
+            element,
+            next: Some(_),
+            ..
+        }
         | Event::MessageSubscribed { owner, element, .. } => {
             let wait = after.elements.get(owner).and_then(|state| state.wait(*element));
             effects.extend(wait.map(|wait| awaiting(definition, *owner, wait)));
         }
         Event::IncidentRaised { incident: key, .. } => {
-            effects.extend(after.incidents.get(key).map(|state| incident(definition, *key, state)));
+            effects.extend(
+                after
+                    .incidents
+                    .get(key)
+                    .map(|state| incident(definition, *key, state)),
+            );
         }
         Event::InstanceCompleted => effects.push(Effect::Ended(SubStatus::Finished)),
         Event::InstanceCancelled => effects.push(Effect::Ended(SubStatus::Cancelled)),
@@ -144,7 +168,11 @@ fn work(
         return None;
     }
     match &state.stage {
-        Stage::Job { retries, not_before, job_type } => {
+        Stage::Job {
+            retries,
+            not_before,
+            job_type,
+        } => {
             let job = info.behaviour.job()?;
             Some(Effect::RunJob(Job {
                 key,
@@ -160,7 +188,10 @@ fn work(
                 variables: instance.visible(key),
             }))
         }
-        Stage::UserTask { assignee, candidate_groups } => Some(Effect::OpenUserTask(UserTask {
+        Stage::UserTask {
+            assignee,
+            candidate_groups,
+        } => Some(Effect::OpenUserTask(UserTask {
             key,
             element: state.element,
             element_id: Arc::clone(&info.id),
@@ -184,8 +215,15 @@ fn work_gone(key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect>
 fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> Effect {
     let element = wait.element;
     match &wait.kind {
-        WaitFor::Timer { due_at, .. } => Effect::ArmTimer(Timer { owner, element, due_at: *due_at }),
-        WaitFor::Message { name, correlation_key } => {
+        WaitFor::Timer { due_at, .. } => Effect::ArmTimer(Timer {
+            owner,
+            element,
+            due_at: *due_at,
+        }),
+        WaitFor::Message {
+            name,
+            correlation_key,
+        } => {
             let info = definition.element(element);
             let message_name = match name {
                 Some(computed) => computed.as_str().into(),

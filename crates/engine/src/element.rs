@@ -31,7 +31,9 @@ use crate::state::ElementInstance;
 use crate::text::Failure;
 use crate::timer::TimerSpec;
 pub(crate) use job::JobSpec;
-pub(crate) use message::MessageSpec;
+pub(crate) use message::{MessageSpec, read as read_message};
+pub(crate) use pass_through::placeholder;
+pub(crate) use timer::read as read_timer;
 
 /// How a tag of a flow node is read.
 pub(crate) struct Row {
@@ -62,7 +64,11 @@ pub(crate) const ROWS: &[Row] = &[
     row("startEvent", Class::Event, start_event::read),
     row("endEvent", Class::Event, end_event::read),
     row("intermediateCatchEvent", Class::Event, catch_event::read),
-    row("intermediateThrowEvent", Class::Event, pass_through::read_throw_event),
+    row(
+        "intermediateThrowEvent",
+        Class::Event,
+        pass_through::read_throw_event,
+    ),
     row("boundaryEvent", Class::Event, boundary_event::read),
     row("exclusiveGateway", Class::Gateway, exclusive_gateway::read),
     row("parallelGateway", Class::Gateway, parallel_gateway::read),

@@ -1,5 +1,7 @@
 //! The journal as people read it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tidegate_model::{Cause, ElementIndex, ElementInstanceKey, Timestamp};
 
@@ -8,7 +10,7 @@ use crate::event::{Event, Resume};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HistoryItem<'a> {
+pub struct HistoryItem {
     /// Its place in the journal, from 1.
     pub sequence: u64,
     /// When it was decided.
@@ -16,7 +18,7 @@ pub struct HistoryItem<'a> {
     /// What happened, for example `ElementActivated`.
     pub event: &'static str,
     /// The element's BPMN id.
-    pub element_id: Option<&'a str>,
+    pub element_id: Option<Arc<str>>,
     /// The element instance.
     pub element_instance_key: Option<ElementInstanceKey>,
     /// Who or what caused it.
@@ -26,17 +28,26 @@ pub struct HistoryItem<'a> {
 }
 
 /// Reads events, of which the first has the place `first` in the journal.
-pub fn history<'a>(definition: &'a Definition, events: &[Event], first: u64) -> Vec<HistoryItem<'a>> {
+pub fn history(definition: &Definition, events: &[Event], first: u64) -> Vec<HistoryItem> {
     let mut items = Vec::with_capacity(events.len());
     let (mut time, mut cause, mut sequence) = (Timestamp::default(), Cause::Engine, first);
     for event in events {
-        if let Event::Caused { time: new_time, cause: new_cause } = event {
+        if let Event::Caused {
+            time: new_time,
+            cause: new_cause,
+        } = event
+        {
             time = *new_time;
             cause.clone_from(new_cause);
             continue;
         }
         let line = line(definition, event);
-        let id = |element: ElementIndex| definition.elements.get(element.index()).map(|info| &*info.id);
+        let id = |element: ElementIndex| {
+            definition
+                .elements
+                .get(element.index())
+                .map(|info| Arc::clone(&info.id))
+        };
         items.push(HistoryItem {
             sequence,
             time,
@@ -59,97 +70,221 @@ struct Line {
 }
 
 fn of_element(name: &'static str, key: ElementInstanceKey, element: ElementIndex, payload: Value) -> Line {
-    Line { name, element: Some(element), key: Some(key), payload }
+    Line {
+        name,
+        element: Some(element),
+        key: Some(key),
+        payload,
+    }
 }
 
 fn of_instance(name: &'static str, payload: Value) -> Line {
-    Line { name, element: None, key: None, payload }
+    Line {
+        name,
+        element: None,
+        key: None,
+        payload,
+    }
 }
 
 fn line(definition: &Definition, event: &Event) -> Line {
     let flow_id = |flow: FlowIndex| definition.flows.get(flow.index()).map(|flow| &*flow.id);
     match event {
         Event::Caused { .. } => of_instance("Caused", json!({})),
-        Event::InstanceStarted { element, variables } => {
-            Line { element: *element, ..of_instance("InstanceStarted", json!({ "variables": variables })) }
-        }
+        Event::InstanceStarted { element, variables } => Line {
+            element: *element,
+            ..of_instance("InstanceStarted", json!({ "variables": variables }))
+        },
         Event::InstanceCompleted => of_instance("InstanceCompleted", json!({})),
         Event::InstanceCancelled => of_instance("InstanceCancelled", json!({})),
-        Event::InstanceFaulted { element, code, message } => Line {
+        Event::InstanceFaulted {
+            element,
+            code,
+            message,
+        } => Line {
             element: Some(*element),
-            ..of_instance("InstanceFaulted", json!({ "errorCode": code, "message": message }))
+            ..of_instance(
+                "InstanceFaulted",
+                json!({ "errorCode": code, "message": message }),
+            )
         },
-        Event::ElementActivated { key, element, parent, flow } => {
+        Event::ElementActivated {
+            key,
+            element,
+            parent,
+            flow,
+        } => {
             let parent = Some(parent).filter(|parent| **parent != ElementInstanceKey::ROOT);
             let flow = flow.and_then(flow_id);
-            of_element("ElementActivated", *key, *element, json!({ "scopeKey": parent, "flowId": flow }))
+            of_element(
+                "ElementActivated",
+                *key,
+                *element,
+                json!({ "scopeKey": parent, "flowId": flow }),
+            )
         }
         Event::ElementCompleted { key, element } => of_element("ElementCompleted", *key, *element, json!({})),
-        Event::ElementTerminated { key, element } => of_element("ElementTerminated", *key, *element, json!({})),
+        Event::ElementTerminated { key, element } => {
+            of_element("ElementTerminated", *key, *element, json!({}))
+        }
         Event::SequenceFlowTaken { scope, flow } => Line {
             key: Some(*scope),
             ..of_instance("SequenceFlowTaken", json!({ "flowId": flow_id(*flow) }))
         },
-        Event::TokensRemoved { scope } => Line { key: Some(*scope), ..of_instance("TokensRemoved", json!({})) },
-        Event::VariablesSet { scope, variables } => {
-            Line { key: Some(*scope), ..of_instance("VariablesSet", json!({ "variables": variables })) }
-        }
+        Event::TokensRemoved { scope } => Line {
+            key: Some(*scope),
+            ..of_instance("TokensRemoved", json!({}))
+        },
+        Event::VariablesSet { scope, variables } => Line {
+            key: Some(*scope),
+            ..of_instance("VariablesSet", json!({ "variables": variables }))
+        },
         Event::ResultsMerged { key, element } => of_element("ResultsMerged", *key, *element, json!({})),
-        Event::JobCreated { key, element, retries, job_type } => {
-            let fixed = definition.elements.get(element.index()).and_then(|info| info.behaviour.job());
+        Event::JobCreated {
+            key,
+            element,
+            retries,
+            job_type,
+        } => {
+            let fixed = definition
+                .elements
+                .get(element.index())
+                .and_then(|info| info.behaviour.job());
             let fixed = fixed.and_then(|job| job.job_type.literal()).map(|text| &**text);
             let payload = json!({ "jobType": job_type.as_deref().or(fixed), "retries": retries });
             of_element("JobCreated", *key, *element, payload)
         }
-        Event::JobCompleted { key, element, variables } => {
-            of_element("JobCompleted", *key, *element, json!({ "variables": variables }))
-        }
-        Event::JobFailed { key, element, retries, retry_at, message } => {
+        Event::JobCompleted {
+            key,
+            element,
+            variables,
+        } => of_element("JobCompleted", *key, *element, json!({ "variables": variables })),
+        Event::JobFailed {
+            key,
+            element,
+            retries,
+            retry_at,
+            message,
+        } => {
             let payload = json!({ "retries": retries, "retryAt": retry_at, "message": message });
             of_element("JobFailed", *key, *element, payload)
         }
-        Event::JobRetried { key, element, retries } => {
-            of_element("JobRetried", *key, *element, json!({ "retries": retries }))
-        }
-        Event::ScriptEvaluated { key, element, variables } => {
-            of_element("ScriptEvaluated", *key, *element, json!({ "variables": variables }))
-        }
-        Event::UserTaskCreated { key, element, assignee, candidate_groups } => {
+        Event::JobRetried {
+            key,
+            element,
+            retries,
+        } => of_element("JobRetried", *key, *element, json!({ "retries": retries })),
+        Event::ScriptEvaluated {
+            key,
+            element,
+            variables,
+        } => of_element(
+            "ScriptEvaluated",
+            *key,
+            *element,
+            json!({ "variables": variables }),
+        ),
+        Event::UserTaskCreated {
+            key,
+            element,
+            assignee,
+            candidate_groups,
+        } => {
             let payload = json!({ "assignee": assignee, "candidateGroups": candidate_groups });
             of_element("UserTaskCreated", *key, *element, payload)
         }
-        Event::UserTaskAssigned { key, element, assignee } => {
-            of_element("UserTaskAssigned", *key, *element, json!({ "assignee": assignee }))
-        }
-        Event::UserTaskCompleted { key, element, variables } => {
-            of_element("UserTaskCompleted", *key, *element, json!({ "variables": variables }))
-        }
-        Event::TimerArmed { owner, element, due_at, repeat } => {
+        Event::UserTaskAssigned {
+            key,
+            element,
+            assignee,
+        } => of_element(
+            "UserTaskAssigned",
+            *key,
+            *element,
+            json!({ "assignee": assignee }),
+        ),
+        Event::UserTaskCompleted {
+            key,
+            element,
+            variables,
+        } => of_element(
+            "UserTaskCompleted",
+            *key,
+            *element,
+            json!({ "variables": variables }),
+        ),
+        Event::TimerArmed {
+            owner,
+            element,
+            due_at,
+            repeat,
+        } => {
             let left = repeat.and_then(|repeat| repeat.left);
             let payload = json!({ "dueAt": due_at, "repeats": repeat.is_some(), "repeatsLeft": left });
             of_element("TimerArmed", *owner, *element, payload)
         }
-        Event::TimerFired { owner, element, into, due_at, missed, next } => {
+        Event::TimerFired {
+            owner,
+            element,
+            into,
+            due_at,
+            missed,
+            next,
+        } => {
             let payload = json!({ "ownerKey": owner, "dueAt": due_at, "missed": missed, "nextDueAt": next });
             of_element("TimerFired", *into, *element, payload)
         }
-        Event::MessageSubscribed { owner, element, name, correlation_key } => {
+        Event::MessageSubscribed {
+            owner,
+            element,
+            name,
+            correlation_key,
+        } => {
             let fixed = crate::state::message_name(definition, *element);
             let name = name.as_deref().unwrap_or(&fixed);
             let payload = json!({ "messageName": name, "correlationKey": correlation_key });
             of_element("MessageSubscribed", *owner, *element, payload)
         }
-        Event::MessageCorrelated { owner, element, into, message, variables } => {
+        Event::MessageCorrelated {
+            owner,
+            element,
+            into,
+            message,
+            variables,
+        } => {
             let payload = json!({ "ownerKey": owner, "messageKey": message, "variables": variables });
             of_element("MessageCorrelated", *into, *element, payload)
         }
-        Event::ErrorThrown { key, element, code, message } => {
-            of_element("ErrorThrown", *key, *element, json!({ "errorCode": code, "message": message }))
-        }
-        Event::ErrorCaught { key, element, code, variables } => {
-            of_element("ErrorCaught", *key, *element, json!({ "errorCode": code, "variables": variables }))
-        }
-        Event::IncidentRaised { incident, element_instance, element, resume, code, message } => {
+        Event::ErrorThrown {
+            key,
+            element,
+            code,
+            message,
+        } => of_element(
+            "ErrorThrown",
+            *key,
+            *element,
+            json!({ "errorCode": code, "message": message }),
+        ),
+        Event::ErrorCaught {
+            key,
+            element,
+            code,
+            variables,
+        } => of_element(
+            "ErrorCaught",
+            *key,
+            *element,
+            json!({ "errorCode": code, "variables": variables }),
+        ),
+        Event::IncidentRaised {
+            incident,
+            element_instance,
+            element,
+            resume,
+            code,
+            message,
+        } => {
             let payload = json!({
                 "incidentKey": incident, "code": code, "message": message, "stopped": stopped(*resume),
             });
@@ -160,7 +295,10 @@ fn line(definition: &Definition, event: &Event) -> Line {
         }
         Event::WorkflowInterrupted { record } => {
             let payload = serde_json::to_value(record).unwrap_or_default();
-            Line { key: record.last_activity_id, ..of_instance("WorkflowInterrupted", payload) }
+            Line {
+                key: record.last_activity_id,
+                ..of_instance("WorkflowInterrupted", payload)
+            }
         }
         Event::CrashRecovered { generation, attempt } => {
             let payload = json!({ "generationId": generation, "attempt": attempt });

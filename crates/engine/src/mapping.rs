@@ -39,7 +39,9 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Box<Mapping>> {
             kept.extend(read_entry(reader, entry, entry.attribute("target"), source));
         }
     }
-    let vendor = VENDORS.iter().find_map(|vendor| reader.element.extension(vendor, "inputOutput"));
+    let vendor = VENDORS
+        .iter()
+        .find_map(|vendor| reader.element.extension(vendor, "inputOutput"));
     for entry in vendor.iter().flat_map(|io| &io.children) {
         let kept = match entry.tag.as_str() {
             "inputParameter" => &mut mapping.inputs,
@@ -61,11 +63,22 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Box<Mapping>> {
     (!empty).then(|| Box::new(mapping))
 }
 
-fn read_entry(reader: &mut Reader<'_>, entry: &Extension, target: Option<&str>, source: &str) -> Option<Entry> {
-    match target.map(str::trim).filter(|target| !target.is_empty() && target.split('.').all(|part| !part.is_empty())) {
+fn read_entry(
+    reader: &mut Reader<'_>,
+    entry: &Extension,
+    target: Option<&str>,
+    source: &str,
+) -> Option<Entry> {
+    match target
+        .map(str::trim)
+        .filter(|target| !target.is_empty() && target.split('.').all(|part| !part.is_empty()))
+    {
         Some(target) => {
             let source = reader.text(source, entry.position)?;
-            Some(Entry { target: target.into(), source })
+            Some(Entry {
+                target: target.into(),
+                source,
+            })
         }
         None => reader.refuse_at(
             entry.position,
@@ -128,7 +141,9 @@ fn value(entry: &Entry, what: &str, scope: &Visible<'_>) -> Result<Json, Box<Fai
 
 /// Writes one value. A target with dots reaches into an object, which keeps its other members.
 fn write(variables: &mut Variables, target: &str, value: Json, outer: impl Fn(&str) -> Option<Json>) {
-    let Some((root, path)) = target.split_once('.') else { return variables.set(target, value) };
+    let Some((root, path)) = target.split_once('.') else {
+        return variables.set(target, value);
+    };
     let existing = variables.get(root).cloned().or_else(|| outer(root));
     let mut whole = existing.map(|json| json.to_value()).unwrap_or_default();
     let mut here = &mut whole;

@@ -7,8 +7,8 @@ mod scope;
 mod view;
 
 pub(crate) use element::{ElementInstance, Stage, Wait, WaitFor};
-pub use instance::{IncidentState, Instance};
 pub(crate) use instance::Phase;
+pub use instance::{IncidentState, Instance};
 pub(crate) use scope::Scope;
 pub(crate) use view::message_name;
 pub use view::{TokenState, TokenView, WaitKind, WaitView};

@@ -29,7 +29,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self { code, message: message.into() })
+        Box::new(Self {
+            code,
+            message: message.into(),
+        })
     }
 }
 
@@ -37,16 +40,24 @@ impl Computed {
     /// Reads an expression; text without a mark is one too.
     pub(crate) fn read(text: &str, language: Option<&str>) -> Result<Self, SyntaxError> {
         let expression = Expression::parse(text, language)?;
-        Ok(Self { text: text.into(), expression })
+        Ok(Self {
+            text: text.into(),
+            expression,
+        })
     }
 
     /// Reads FEEL without the leading `=`.
     pub(crate) fn feel(text: &str) -> Result<Self, SyntaxError> {
-        Ok(Self { text: text.into(), expression: Expression::feel(text)? })
+        Ok(Self {
+            text: text.into(),
+            expression: Expression::feel(text)?,
+        })
     }
 
     pub(crate) fn evaluate(&self, what: &str, scope: &Visible<'_>) -> Result<Value, Box<Failure>> {
-        self.expression.evaluate(scope, &Limits::default()).map_err(|error| self.failed(what, &error))
+        self.expression
+            .evaluate(scope, &Limits::default())
+            .map_err(|error| self.failed(what, &error))
     }
 
     /// The value as a text; null is none.
@@ -122,5 +133,9 @@ impl Text {
 }
 
 fn saw(values: &str) -> String {
-    if values.is_empty() { String::new() } else { format!("; it saw {values}") }
+    if values.is_empty() {
+        String::new()
+    } else {
+        format!("; it saw {values}")
+    }
 }

@@ -46,7 +46,11 @@ impl Period {
 
     /// `from` plus this, held at the end of time.
     pub(crate) fn after(self, from: Timestamp) -> Timestamp {
-        let moved = if self.months == 0 { Some(from) } else { plus_months(from, self.months) };
+        let moved = if self.months == 0 {
+            Some(from)
+        } else {
+            plus_months(from, self.months)
+        };
         moved.map_or(Timestamp::from_ms(i64::MAX), |time| time.plus_ms(self.ms))
     }
 }
@@ -56,7 +60,11 @@ fn plus_months(from: Timestamp, months: u32) -> Option<Timestamp> {
     let time = jiff::Timestamp::from_millisecond(from.as_ms()).ok()?;
     let date_time = time.to_zoned(jiff::tz::TimeZone::UTC).datetime();
     let span = jiff::Span::new().try_months(i64::from(months)).ok()?;
-    let moved = date_time.checked_add(span).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    let moved = date_time
+        .checked_add(span)
+        .ok()?
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .ok()?;
     Some(Timestamp::from_ms(moved.timestamp().as_millisecond()))
 }
 
@@ -77,13 +85,19 @@ impl Repeat {
             next = self.period.after(next);
         }
         let ended = missed >= limit && self.left.is_some();
-        Turn { missed, next: (!ended).then_some(next) }
+        Turn {
+            missed,
+            next: (!ended).then_some(next),
+        }
     }
 
     /// What is left after a firing that folded `missed` turns.
     pub(crate) fn consumed(self, missed: u32) -> Self {
         let used = missed.saturating_add(1);
-        Self { left: self.left.map(|left| left.saturating_sub(used)), ..self }
+        Self {
+            left: self.left.map(|left| left.saturating_sub(used)),
+            ..self
+        }
     }
 }
 
@@ -98,24 +112,60 @@ mod tests {
     #[test]
     fn months_follow_the_calendar() {
         let month = Period { months: 1, ms: 0 };
-        assert_eq!(month.after(at("2026-01-31T08:00:00Z")), at("2026-02-28T08:00:00Z"));
-        let far = Period { months: 12 * 9000, ms: 0 };
-        assert_eq!(far.after(at("2026-01-31T08:00:00Z")), Timestamp::from_ms(i64::MAX));
+        assert_eq!(
+            month.after(at("2026-01-31T08:00:00Z")),
+            at("2026-02-28T08:00:00Z")
+        );
+        let far = Period {
+            months: 12 * 9000,
+            ms: 0,
+        };
+        assert_eq!(
+            far.after(at("2026-01-31T08:00:00Z")),
+            Timestamp::from_ms(i64::MAX)
+        );
     }
 
     #[test]
     fn missed_turns_are_folded() {
         let second = Period { months: 0, ms: 1000 };
         let due = Timestamp::from_ms(10_000);
-        let repeat = Repeat { period: second, left: None };
-        let on_time = Turn { missed: 0, next: Some(Timestamp::from_ms(11_000)) };
+        let repeat = Repeat {
+            period: second,
+            left: None,
+        };
+        let on_time = Turn {
+            missed: 0,
+            next: Some(Timestamp::from_ms(11_000)),
+        };
         assert_eq!(repeat.after(due, Timestamp::from_ms(10_500)), on_time);
-        let late = Turn { missed: 5, next: Some(Timestamp::from_ms(16_000)) };
+        let late = Turn {
+            missed: 5,
+            next: Some(Timestamp::from_ms(16_000)),
+        };
         assert_eq!(repeat.after(due, Timestamp::from_ms(15_000)), late);
-        let three = Repeat { period: second, left: Some(3) };
-        assert_eq!(three.after(due, Timestamp::from_ms(90_000)), Turn { missed: 3, next: None });
+        let three = Repeat {
+            period: second,
+            left: Some(3),
+        };
+        assert_eq!(
+            three.after(due, Timestamp::from_ms(90_000)),
+            Turn {
+                missed: 3,
+                next: None
+            }
+        );
         assert_eq!(three.consumed(1).left, Some(1));
-        let none = Repeat { period: second, left: Some(0) };
-        assert_eq!(none.after(due, Timestamp::from_ms(10_000)), Turn { missed: 0, next: None });
+        let none = Repeat {
+            period: second,
+            left: Some(0),
+        };
+        assert_eq!(
+            none.after(due, Timestamp::from_ms(10_000)),
+            Turn {
+                missed: 0,
+                next: None
+            }
+        );
     }
 }

@@ -23,7 +23,9 @@ impl Visible<'_> {
         if let Some(json) = self.front.and_then(|front| front.get(name)) {
             return Some(json);
         }
-        self.instance.outward(self.from).find_map(|scope| self.instance.variables_of(scope)?.get(name))
+        self.instance
+            .outward(self.from)
+            .find_map(|scope| self.instance.variables_of(scope)?.get(name))
     }
 
     /// `name = value` for the variables that a text mentions, shortened.
@@ -46,7 +48,8 @@ impl Visible<'_> {
 
 impl Scope for Visible<'_> {
     fn lookup(&self, name: &str) -> Option<Value> {
-        self.json(name).and_then(|json| Value::from_json(json.text()).ok())
+        self.json(name)
+            .and_then(|json| Value::from_json(json.text()).ok())
     }
 
     fn now_ms(&self) -> i64 {

@@ -22,7 +22,9 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Option<bool> {
             if a.len() != b.len() {
                 return Some(false);
             }
-            all(a.iter().map(|(name, a)| b.get(name).map_or(Some(false), |b| equal(a, b))))
+            all(a
+                .iter()
+                .map(|(name, a)| b.get(name).map_or(Some(false), |b| equal(a, b))))
         }
         (Value::Range(a), Value::Range(b)) => Some(
             (a.start_included, a.end_included, a.excluded) == (b.start_included, b.end_included, b.excluded)
@@ -80,11 +82,27 @@ pub(crate) fn within(range: &Range, value: &Value) -> Option<bool> {
         return None;
     }
     let (lower, upper) = (
-        if range.start_included { Comparison::GreaterOrEqual } else { Comparison::Greater },
-        if range.end_included { Comparison::LessOrEqual } else { Comparison::Less },
+        if range.start_included {
+            Comparison::GreaterOrEqual
+        } else {
+            Comparison::Greater
+        },
+        if range.end_included {
+            Comparison::LessOrEqual
+        } else {
+            Comparison::Less
+        },
     );
-    let above = if range.start.is_null() { Some(true) } else { holds(lower, value, &range.start) };
-    let below = if range.end.is_null() { Some(true) } else { holds(upper, value, &range.end) };
+    let above = if range.start.is_null() {
+        Some(true)
+    } else {
+        holds(lower, value, &range.start)
+    };
+    let below = if range.end.is_null() {
+        Some(true)
+    } else {
+        holds(upper, value, &range.end)
+    };
     match (above, below) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),

@@ -21,10 +21,19 @@ impl Context {
     /// The value of an entry.
     pub fn get(&self, name: &str) -> Option<&Value> {
         if self.index.is_empty() {
-            return self.entries.iter().find(|(key, _)| &**key == name).map(|(_, value)| value);
+            return self
+                .entries
+                .iter()
+                .find(|(key, _)| &**key == name)
+                .map(|(_, value)| value);
         }
-        let at = self.index.binary_search_by(|entry| self.key(*entry).cmp(name)).ok()?;
-        self.entries.get(*self.index.get(at)? as usize).map(|(_, value)| value)
+        let at = self
+            .index
+            .binary_search_by(|entry| self.key(*entry).cmp(name))
+            .ok()?;
+        self.entries
+            .get(*self.index.get(at)? as usize)
+            .map(|(_, value)| value)
     }
 
     /// All entries in order.
@@ -54,7 +63,11 @@ impl Context {
 impl FromIterator<(Arc<str>, Value)> for Context {
     /// Of entries with the same name the last counts, at the place of the first.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Value)>>(entries: I) -> Self {
-        let mut context = Context { entries: entries.into_iter().collect(), index: Vec::new(), depth: 1 };
+        let mut context = Context {
+            entries: entries.into_iter().collect(),
+            index: Vec::new(),
+            depth: 1,
+        };
         context.index = (0..context.entries.len() as u32).collect();
         let mut index = std::mem::take(&mut context.index);
         index.sort_by(|a, b| context.key(*a).cmp(context.key(*b)));
@@ -73,7 +86,13 @@ impl FromIterator<(Arc<str>, Value)> for Context {
         if context.entries.len() > SMALL {
             context.index = index;
         }
-        context.depth = context.entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0) + 1;
+        context.depth = context
+            .entries
+            .iter()
+            .map(|(_, value)| value.depth())
+            .max()
+            .unwrap_or(0)
+            + 1;
         context
     }
 }
@@ -105,7 +124,11 @@ impl Display for Context {
         for (index, (name, value)) in self.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') && !name.is_empty();
-            if plain { write!(f, "{comma}{name}: {value}")? } else { write!(f, "{comma}\"{name}\": {value}")? }
+            if plain {
+                write!(f, "{comma}{name}: {value}")?
+            } else {
+                write!(f, "{comma}\"{name}\": {value}")?
+            }
         }
         f.write_str("}")
     }

@@ -54,13 +54,24 @@ struct Rest {
     exact: bool,
 }
 
-const EXACT: Rest = Rest { half: Ordering::Less, exact: true };
+const EXACT: Rest = Rest {
+    half: Ordering::Less,
+    exact: true,
+};
 
 impl Decimal {
     /// Zero.
-    pub const ZERO: Decimal = Decimal { coefficient: 0, exponent: 0, negative: false };
+    pub const ZERO: Decimal = Decimal {
+        coefficient: 0,
+        exponent: 0,
+        negative: false,
+    };
     /// One.
-    pub const ONE: Decimal = Decimal { coefficient: 1, exponent: 0, negative: false };
+    pub const ONE: Decimal = Decimal {
+        coefficient: 1,
+        exponent: 0,
+        negative: false,
+    };
 
     /// Rounds a coefficient of any size to 34 digits; `None` beyond the exponent range.
     fn build(negative: bool, coefficient: u128, exponent: i32, rest: Rest) -> Option<Decimal> {
@@ -90,7 +101,11 @@ impl Decimal {
         if exponent > MAX_EXPONENT {
             return None;
         }
-        Some(Decimal { coefficient, exponent: exponent as i16, negative: negative && coefficient != 0 })
+        Some(Decimal {
+            coefficient,
+            exponent: exponent as i16,
+            negative: negative && coefficient != 0,
+        })
     }
 
     /// The exact value of an integer and a power of ten, rounded to 34 digits.
@@ -152,17 +167,27 @@ impl Decimal {
 
     /// The absolute value.
     pub fn abs(&self) -> Decimal {
-        Decimal { negative: false, ..*self }
+        Decimal {
+            negative: false,
+            ..*self
+        }
     }
 
     /// The negated value.
     pub fn negate(&self) -> Decimal {
-        Decimal { negative: !self.negative && self.coefficient != 0, ..*self }
+        Decimal {
+            negative: !self.negative && self.coefficient != 0,
+            ..*self
+        }
     }
 
     /// Sum; `None` on overflow.
     pub fn add(&self, other: &Decimal) -> Option<Decimal> {
-        let (high, low) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
+        let (high, low) = if self.exponent >= other.exponent {
+            (self, other)
+        } else {
+            (other, self)
+        };
         if high.coefficient == 0 {
             return Decimal::build(low.negative, low.coefficient, low.exponent.into(), EXACT);
         }
@@ -179,7 +204,10 @@ impl Decimal {
         match raised.cmp(&lowered) {
             // An inexact remainder takes a part of one more unit away.
             _ if !rest.exact => {
-                let flipped = Rest { half: rest.half.reverse(), exact: false };
+                let flipped = Rest {
+                    half: rest.half.reverse(),
+                    exact: false,
+                };
                 Decimal::build(high.negative, raised.checked_sub(lowered + 1)?, exponent, flipped)
             }
             Ordering::Less => Decimal::build(low.negative, lowered - raised, exponent, EXACT),
@@ -208,7 +236,12 @@ impl Decimal {
         let low = low % unit;
         let drop = digits(high);
         let (kept, rest) = cut(low, drop, EXACT);
-        Decimal::build(negative, high * power(DIGITS - drop)? + kept, exponent + drop as i32, rest)
+        Decimal::build(
+            negative,
+            high * power(DIGITS - drop)? + kept,
+            exponent + drop as i32,
+            rest,
+        )
     }
 
     /// Quotient; `None` for a zero divisor and on overflow.
@@ -237,7 +270,10 @@ impl Decimal {
                 exponent += 1;
             }
         }
-        let rest = Rest { half: (remainder * 2).cmp(&divisor), exact: remainder == 0 };
+        let rest = Rest {
+            half: (remainder * 2).cmp(&divisor),
+            exact: remainder == 0,
+        };
         Decimal::build(negative, quotient, exponent, rest)
     }
 
@@ -260,7 +296,9 @@ impl Decimal {
         }
         let drop = -scale - i32::from(self.exponent);
         if drop <= 0 {
-            let lift = drop.unsigned_abs().min(DIGITS.saturating_sub(digits(self.coefficient)));
+            let lift = drop
+                .unsigned_abs()
+                .min(DIGITS.saturating_sub(digits(self.coefficient)));
             let exponent = i32::from(self.exponent) - lift as i32;
             return Decimal::build(self.negative, self.coefficient * power(lift)?, exponent, EXACT);
         }
@@ -274,15 +312,35 @@ impl Decimal {
     fn compare(&self, other: &Decimal) -> Ordering {
         match (self.coefficient == 0, other.coefficient == 0) {
             (true, true) => return Ordering::Equal,
-            (true, false) => return if other.negative { Ordering::Greater } else { Ordering::Less },
-            (false, true) => return if self.negative { Ordering::Less } else { Ordering::Greater },
+            (true, false) => {
+                return if other.negative {
+                    Ordering::Greater
+                } else {
+                    Ordering::Less
+                };
+            }
+            (false, true) => {
+                return if self.negative {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                };
+            }
             (false, false) => {}
         }
         if self.negative != other.negative {
-            return if self.negative { Ordering::Less } else { Ordering::Greater };
+            return if self.negative {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
         }
         let magnitude = self.compare_magnitude(other);
-        if self.negative { magnitude.reverse() } else { magnitude }
+        if self.negative {
+            magnitude.reverse()
+        } else {
+            magnitude
+        }
     }
 
     fn compare_magnitude(&self, other: &Decimal) -> Ordering {
@@ -309,12 +367,28 @@ fn cut(coefficient: u128, count: u32, below: Rest) -> (u128, Rest) {
         return (coefficient, below);
     }
     let Some(unit) = power(count) else {
-        return (0, Rest { half: Ordering::Less, exact: below.exact && coefficient == 0 });
+        return (
+            0,
+            Rest {
+                half: Ordering::Less,
+                exact: below.exact && coefficient == 0,
+            },
+        );
     };
     let remainder = coefficient % unit;
     let half = remainder.cmp(&(unit / 2));
-    let half = if half == Ordering::Equal && !below.exact { Ordering::Greater } else { half };
-    (coefficient / unit, Rest { half, exact: below.exact && remainder == 0 })
+    let half = if half == Ordering::Equal && !below.exact {
+        Ordering::Greater
+    } else {
+        half
+    };
+    (
+        coefficient / unit,
+        Rest {
+            half,
+            exact: below.exact && remainder == 0,
+        },
+    )
 }
 
 fn rounds_up(rounding: Rounding, negative: bool, kept: u128, rest: Rest) -> bool {
@@ -322,7 +396,9 @@ fn rounds_up(rounding: Rounding, negative: bool, kept: u128, rest: Rest) -> bool
         return false;
     }
     match rounding {
-        Rounding::HalfEven => rest.half == Ordering::Greater || (rest.half == Ordering::Equal && kept % 2 == 1),
+        Rounding::HalfEven => {
+            rest.half == Ordering::Greater || (rest.half == Ordering::Equal && kept % 2 == 1)
+        }
         Rounding::HalfUp => rest.half != Ordering::Less,
         Rounding::HalfDown => rest.half == Ordering::Greater,
         Rounding::Up => true,
@@ -363,12 +439,20 @@ impl Ord for Decimal {
 
 impl From<i64> for Decimal {
     fn from(value: i64) -> Self {
-        Decimal { coefficient: value.unsigned_abs().into(), exponent: 0, negative: value < 0 }
+        Decimal {
+            coefficient: value.unsigned_abs().into(),
+            exponent: 0,
+            negative: value < 0,
+        }
     }
 }
 
 impl From<usize> for Decimal {
     fn from(value: usize) -> Self {
-        Decimal { coefficient: value as u128, exponent: 0, negative: false }
+        Decimal {
+            coefficient: value as u128,
+            exponent: 0,
+            negative: false,
+        }
     }
 }

@@ -41,9 +41,20 @@ pub struct SyntaxError {
 }
 
 impl SyntaxError {
-    pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>, hint: impl Into<String>) -> SyntaxError {
+    pub(crate) fn at(
+        text: &str,
+        offset: usize,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> SyntaxError {
         let Position { offset, line, column } = Position::of(text, offset);
-        SyntaxError { message: message.into(), hint: hint.into(), offset, line, column }
+        SyntaxError {
+            message: message.into(),
+            hint: hint.into(),
+            offset,
+            line,
+            column,
+        }
     }
 }
 
@@ -112,7 +123,14 @@ pub struct EvaluationError {
 
 impl Display for EvaluationError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (line {}, column {})", self.code.as_str(), self.message, self.line, self.column)?;
+        write!(
+            f,
+            "{}: {} (line {}, column {})",
+            self.code.as_str(),
+            self.message,
+            self.line,
+            self.column
+        )?;
         if !self.saw.is_empty() {
             write!(f, "; saw {}", self.saw)?;
         }
@@ -133,6 +151,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: EvaluationCode, message: impl Into<String>) -> Box<Failure> {
-        Box::new(Failure { code, message: message.into(), offset: None })
+        Box::new(Failure {
+            code,
+            message: message.into(),
+            offset: None,
+        })
     }
 }

@@ -14,6 +14,7 @@ use crate::error::{EvaluationCode, Failure};
 use crate::expression::Code;
 use crate::limits::{Limits, MAX_VALUE_DEPTH, TOTAL_SIZE_FACTOR};
 use crate::tree::{Comparison, Node, NodeId, Test};
+use crate::types::Type;
 use crate::unified;
 use crate::value::{Range, Value};
 use crate::{Language, Scope, functions};
@@ -45,7 +46,14 @@ pub(crate) struct Machine<'s> {
 
 impl<'s> Machine<'s> {
     pub(crate) fn new(scope: &'s dyn Scope, limits: &Limits) -> Self {
-        Machine { scope, limits: *limits, steps: 0, depth: 0, built: 0, frames: Vec::new() }
+        Machine {
+            scope,
+            limits: *limits,
+            steps: 0,
+            depth: 0,
+            built: 0,
+            frames: Vec::new(),
+        }
     }
 
     pub(crate) fn bind(&mut self, name: &Arc<str>, value: Value) {
@@ -59,70 +67,74 @@ impl<'s> Machine<'s> {
             return Ok(value.clone());
         }
         self.depth += 1;
-        let result = if self.depth > self.limits.depth { Err(self.too_deep()) } else { self.node(code, node) };
+        let result = if self.depth > self.limits.depth {
+            Err(self.too_deep())
+        } else {
+            self.node(code, node)
+        };
         self.depth -= 1;
         result.map_err(|failure| at(failure, *offset))
     }
 
+    /// One method a kind: this frame stands on the stack once a level, so it must stay small.
     fn node(&mut self, code: &Arc<Code>, node: &Node) -> Outcome {
         match node {
             Node::Literal(value) => Ok(value.clone()),
             Node::Name { name, required } => self.name(name, *required),
-            Node::Compare { comparison, left, right } => self.compare(code, *comparison, *left, *right),
+            Node::Compare {
+                comparison,
+                left,
+                right,
+            } => self.compare(code, *comparison, *left, *right),
             Node::All(operands) => self.logic(code, operands, false),
             Node::Any(operands) => self.logic(code, operands, true),
             Node::Chain { first, links } => self.chain(code, *first, links),
             Node::Negate(operand) => self.negative(code, *operand),
-            Node::Not(operand) => {
-                let value = self.evaluate(code, *operand)?;
-                Ok(Value::Boolean(!unified::truth(&value)?))
-            }
+            Node::Not(operand) => self.not(code, *operand),
             Node::Between { value, low, high } => self.between(code, *value, *low, *high),
-            Node::In { value, tests } => {
-                let value = self.evaluate(code, *value)?;
-                self.tests(code, &value, tests).map(Value::from)
-            }
+            Node::In { value, tests } => self.is_in(code, *value, tests),
             Node::Tests { tests, negated } => self.unary_tests(code, tests, *negated),
-            Node::InstanceOf { value, kind } => {
-                let value = self.evaluate(code, *value)?;
-                Ok(Value::Boolean(kind.takes(&value)))
-            }
-            Node::If { condition, then, otherwise } => {
-                let condition = self.evaluate(code, *condition)?;
-                self.evaluate(code, if truth(code.language, &condition)? { *then } else { *otherwise })
-            }
-            Node::For { iterators, body, partial } => self.for_loop(code, iterators, *body, *partial),
+            Node::InstanceOf { value, kind } => self.instance_of(code, *value, kind),
+            Node::If {
+                condition,
+                then,
+                otherwise,
+            } => self.conditional(code, *condition, *then, *otherwise),
+            Node::For {
+                iterators,
+                body,
+                partial,
+            } => self.for_loop(code, iterators, *body, *partial),
             Node::Some { iterators, body } => self.quantified(code, iterators, *body, true),
             Node::Every { iterators, body } => self.quantified(code, iterators, *body, false),
-            Node::List(items) => {
-                let items = items.iter().map(|item| self.evaluate(code, *item)).collect::<Outcome<Vec<_>>>()?;
-                self.list(items)
-            }
+            Node::List(items) => self.list_literal(code, items),
             Node::Context(entries) => self.context_literal(code, entries),
-            Node::Range { start, end, start_included, end_included } => {
-                let (start, end) = (self.evaluate(code, *start)?, self.evaluate(code, *end)?);
-                self.range(Range { start, end, start_included: *start_included, end_included: *end_included, excluded: false })
-            }
+            Node::Range {
+                start,
+                end,
+                start_included,
+                end_included,
+            } => self.range_literal(code, (*start, *start_included), (*end, *end_included)),
             Node::UnaryRange { comparison, bound } => self.unary_range(code, *comparison, *bound),
-            Node::Function { parameters, body } => self.closure(code, parameters, *body),
-            Node::Path { base, name } => {
-                let base = self.evaluate(code, *base)?;
-                match code.language {
-                    Language::Feel => self.path(&base, name),
-                    Language::Unified => unified::property(&base, name),
-                }
-            }
+            Node::Function {
+                parameters,
+                body,
+                free,
+            } => self.closure(code, parameters, *body, free),
+            Node::Path { base, name } => self.member(code, *base, name),
             Node::Filter { base, filter } => self.filter(code, *base, *filter),
-            Node::Call { callee, arguments, names } => self.call_node(code, *callee, arguments, names.as_deref()),
-            Node::Index { base, index } => {
-                let (base, index) = (self.evaluate(code, *base)?, self.evaluate(code, *index)?);
-                unified::index(&base, &index)
-            }
-            Node::Method { base, name, arguments } => self.method(code, *base, name, arguments),
-            Node::Empty(operand) => {
-                let value = self.evaluate(code, *operand)?;
-                Ok(Value::Boolean(unified::is_empty(&value)))
-            }
+            Node::Call {
+                callee,
+                arguments,
+                names,
+            } => self.call_node(code, *callee, arguments, names.as_deref()),
+            Node::Index { base, index } => self.index(code, *base, *index),
+            Node::Method {
+                base,
+                name,
+                arguments,
+            } => self.method(code, *base, name, arguments),
+            Node::Empty(operand) => self.empty(code, *operand),
             Node::Join(parts) => self.join(code, parts),
         }
     }
@@ -150,7 +162,10 @@ impl<'s> Machine<'s> {
         if bytes <= self.limits.size && self.built.saturating_add(bytes) <= total {
             return Ok(());
         }
-        let message = format!("a value grows beyond {} bytes, or all values together beyond {total}", self.limits.size);
+        let message = format!(
+            "a value grows beyond {} bytes, or all values together beyond {total}",
+            self.limits.size
+        );
         Err(Failure::new(EvaluationCode::SizeLimit, message))
     }
 
@@ -199,7 +214,9 @@ impl<'s> Machine<'s> {
     fn local(&self, name: &str) -> Option<Value> {
         self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Binding(bound, value) => (&**bound == name).then(|| value.clone()),
-            Frame::Item(Value::Context(context)) if let Some(value) = context.get(name) => Some(value.clone()),
+            Frame::Item(Value::Context(context)) if let Some(value) = context.get(name) => {
+                Some(value.clone())
+            }
             Frame::Item(item) => (name == "item").then(|| item.clone()),
         })
     }
@@ -217,7 +234,9 @@ impl<'s> Machine<'s> {
         if required {
             return Err(unified::unknown_variable(self.scope, name));
         }
-        Ok(functions::find(name).map_or(Value::Null, |built_in| Value::Function(Arc::new(Function::built_in(built_in)))))
+        Ok(functions::find(name).map_or(Value::Null, |built_in| {
+            Value::Function(Arc::new(Function::built_in(built_in)))
+        }))
     }
 
     // Logic and comparison.
@@ -237,7 +256,11 @@ impl<'s> Machine<'s> {
                 None => unknown = true,
             }
         }
-        Ok(if unknown { Value::Null } else { Value::Boolean(!decisive) })
+        Ok(if unknown {
+            Value::Null
+        } else {
+            Value::Boolean(!decisive)
+        })
     }
 
     fn compare(&mut self, code: &Arc<Code>, comparison: Comparison, left: NodeId, right: NodeId) -> Outcome {
@@ -281,6 +304,9 @@ impl<'s> Machine<'s> {
             let passed = match test.comparison {
                 Some(comparison) => holds(comparison, value, &operand),
                 None if test.condition => operand.as_boolean(),
+                None if operand.is_null() && matches!(code.tree.node(test.operand).0, Node::Range { .. }) => {
+                    None
+                }
                 None => passes(&operand, value),
             };
             match passed {
@@ -304,17 +330,104 @@ impl<'s> Machine<'s> {
             Comparison::Equal => (bound.clone(), bound, true, true),
             Comparison::Different => {
                 let (start, end) = (bound.clone(), bound);
-                return self.range(Range { start, end, start_included: false, end_included: false, excluded: true });
+                return self.range(Range {
+                    start,
+                    end,
+                    start_included: false,
+                    end_included: false,
+                    excluded: true,
+                });
             }
             Comparison::Less => (Value::Null, bound, false, false),
             Comparison::LessOrEqual => (Value::Null, bound, false, true),
             Comparison::Greater => (bound, Value::Null, false, false),
             Comparison::GreaterOrEqual => (bound, Value::Null, true, false),
         };
-        self.range(Range { start, end, start_included, end_included, excluded: false })
+        self.range(Range {
+            start,
+            end,
+            start_included,
+            end_included,
+            excluded: false,
+        })
     }
 
-    // Contexts.
+    fn is_in(&mut self, code: &Arc<Code>, value: NodeId, tests: &[Test]) -> Outcome {
+        let value = self.evaluate(code, value)?;
+        self.tests(code, &value, tests).map(Value::from)
+    }
+
+    fn instance_of(&mut self, code: &Arc<Code>, value: NodeId, kind: &Type) -> Outcome {
+        let value = self.evaluate(code, value)?;
+        self.weigh(&value)?;
+        Ok(kind.takes(&value).into())
+    }
+
+    fn not(&mut self, code: &Arc<Code>, operand: NodeId) -> Outcome {
+        let value = self.evaluate(code, operand)?;
+        Ok(Value::Boolean(!unified::truth(&value)?))
+    }
+
+    fn empty(&mut self, code: &Arc<Code>, operand: NodeId) -> Outcome {
+        let value = self.evaluate(code, operand)?;
+        Ok(unified::is_empty(&value).into())
+    }
+
+    fn conditional(
+        &mut self,
+        code: &Arc<Code>,
+        condition: NodeId,
+        then: NodeId,
+        otherwise: NodeId,
+    ) -> Outcome {
+        let condition = self.evaluate(code, condition)?;
+        let chosen = if truth(code.language, &condition)? {
+            then
+        } else {
+            otherwise
+        };
+        self.evaluate(code, chosen)
+    }
+
+    fn member(&mut self, code: &Arc<Code>, base: NodeId, name: &str) -> Outcome {
+        let base = self.evaluate(code, base)?;
+        match code.language {
+            Language::Feel => self.path(&base, name),
+            Language::Unified => unified::property(&base, name),
+        }
+    }
+
+    fn index(&mut self, code: &Arc<Code>, base: NodeId, index: NodeId) -> Outcome {
+        let base = self.evaluate(code, base)?;
+        let index = self.evaluate(code, index)?;
+        unified::index(&base, &index)
+    }
+
+    // Lists, ranges and contexts.
+
+    fn list_literal(&mut self, code: &Arc<Code>, nodes: &[NodeId]) -> Outcome {
+        let items = nodes
+            .iter()
+            .map(|item| self.evaluate(code, *item))
+            .collect::<Outcome<Vec<_>>>()?;
+        self.list(items)
+    }
+
+    /// A range with an end that is null is no range.
+    fn range_literal(&mut self, code: &Arc<Code>, start: (NodeId, bool), end: (NodeId, bool)) -> Outcome {
+        let (start, start_included) = (self.evaluate(code, start.0)?, start.1);
+        let (end, end_included) = (self.evaluate(code, end.0)?, end.1);
+        if start.is_null() || end.is_null() {
+            return Ok(Value::Null);
+        }
+        self.range(Range {
+            start,
+            end,
+            start_included,
+            end_included,
+            excluded: false,
+        })
+    }
 
     fn context_literal(&mut self, code: &Arc<Code>, nodes: &[(Arc<str>, NodeId)]) -> Outcome {
         let before = self.frames.len();

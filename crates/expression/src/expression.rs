@@ -26,7 +26,13 @@ pub struct Expression {
 
 impl Expression {
     fn new(text: &str, language: Language, tree: Tree) -> Expression {
-        Expression { code: Arc::new(Code { text: text.to_owned(), language, tree }) }
+        Expression {
+            code: Arc::new(Code {
+                text: text.to_owned(),
+                language,
+                tree,
+            }),
+        }
     }
 
     /// Parses FEEL, without the `=` that modelers write before it.
@@ -68,11 +74,16 @@ impl Expression {
         let trimmed = text.trim_start();
         if let Some(feel) = trimmed.strip_prefix('=').filter(|rest| !rest.starts_with('=')) {
             let skipped = text.len() - feel.len();
-            let moved = |error: SyntaxError| SyntaxError::at(text, skipped + error.offset, error.message, error.hint);
+            let moved =
+                |error: SyntaxError| SyntaxError::at(text, skipped + error.offset, error.message, error.hint);
             return Expression::feel(feel).map_err(moved);
         }
         let is_feel = language.is_some_and(|language| language.to_ascii_lowercase().contains("feel"));
-        if is_feel { Expression::feel(text) } else { Expression::unified(text) }
+        if is_feel {
+            Expression::feel(text)
+        } else {
+            Expression::unified(text)
+        }
     }
 
     /// An expression that always gives this value.
@@ -98,7 +109,11 @@ impl Expression {
 
     /// The value, if the expression is a literal.
     pub fn as_literal(&self) -> Option<&Value> {
-        if let (Node::Literal(value), _) = self.code.tree.node(self.code.tree.root) { Some(value) } else { None }
+        if let (Node::Literal(value), _) = self.code.tree.node(self.code.tree.root) {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// Evaluates.
@@ -109,13 +124,23 @@ impl Expression {
     /// the wrong type. FEEL gives null there.
     pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, EvaluationError> {
         let mut machine = Machine::new(scope, limits);
-        machine.evaluate(&self.code, self.code.tree.root).map_err(|failure| self.error(*failure, scope))
+        machine
+            .evaluate(&self.code, self.code.tree.root)
+            .map_err(|failure| self.error(*failure, scope))
     }
 
     fn error(&self, failure: Failure, scope: &dyn Scope) -> EvaluationError {
-        let Position { offset, line, column } = Position::of(&self.code.text, failure.offset.unwrap_or(0) as usize);
+        let Position { offset, line, column } =
+            Position::of(&self.code.text, failure.offset.unwrap_or(0) as usize);
         let saw = saw(&self.code.tree, scope);
-        EvaluationError { code: failure.code, message: failure.message, offset, line, column, saw }
+        EvaluationError {
+            code: failure.code,
+            message: failure.message,
+            offset,
+            line,
+            column,
+            saw,
+        }
     }
 }
 
@@ -132,7 +157,9 @@ fn saw(tree: &Tree, scope: &dyn Scope) -> String {
             out.push_str(", ...");
             break;
         }
-        let value = scope.lookup(name).map_or("undefined".to_owned(), |value| brief(&value));
+        let value = scope
+            .lookup(name)
+            .map_or("undefined".to_owned(), |value| brief(&value));
         let name: String = name.chars().take(MAX_SEEN_VALUE).collect();
         let _ = write!(out, "{comma}{name} = {value}");
     }
@@ -146,7 +173,10 @@ fn brief(value: &Value) -> String {
         fn write_str(&mut self, text: &str) -> std::fmt::Result {
             let room = MAX_SEEN_VALUE.saturating_sub(self.0.len());
             let fits = text.len() <= room;
-            let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            let end = (0..=room.min(text.len()))
+                .rev()
+                .find(|end| text.is_char_boundary(*end))
+                .unwrap_or(0);
             self.0.push_str(text.get(..end).unwrap_or_default());
             if fits { Ok(()) } else { Err(std::fmt::Error) }
         }
@@ -186,7 +216,9 @@ pub fn unary_tests(text: &str) -> Result<UnaryTests, SyntaxError> {
 /// The first thing that is wrong in the text, with its place.
 pub fn unary_tests_with_names(text: &str, names: &[&str]) -> Result<UnaryTests, SyntaxError> {
     let tree = feel::parse_unary_tests(text, names)?;
-    Ok(UnaryTests { expression: Expression::new(text, Language::Feel, tree) })
+    Ok(UnaryTests {
+        expression: Expression::new(text, Language::Feel, tree),
+    })
 }
 
 impl UnaryTests {
@@ -205,11 +237,18 @@ impl UnaryTests {
     /// # Errors
     ///
     /// A limit that is reached.
-    pub fn matches(&self, input: &Value, scope: &dyn Scope, limits: &Limits) -> Result<bool, EvaluationError> {
+    pub fn matches(
+        &self,
+        input: &Value,
+        scope: &dyn Scope,
+        limits: &Limits,
+    ) -> Result<bool, EvaluationError> {
         let code = &self.expression.code;
         let mut machine = Machine::new(scope, limits);
         machine.bind(&"?".into(), input.clone());
-        let verdict = machine.evaluate(code, code.tree.root).map_err(|failure| self.expression.error(*failure, scope))?;
+        let verdict = machine
+            .evaluate(code, code.tree.root)
+            .map_err(|failure| self.expression.error(*failure, scope))?;
         Ok(verdict.as_boolean() == Some(true))
     }
 }
@@ -219,10 +258,21 @@ pub(crate) fn literal_range(text: &str) -> Option<Range> {
     let expression = Expression::feel(text).ok()?;
     let constant = expression.names().is_empty();
     let (node, _) = expression.code.tree.node(expression.code.tree.root);
-    if !constant || !matches!(node, Node::Range { .. } | Node::UnaryRange { .. }) {
+    let calls = |node: &Node| match node {
+        Node::Call { arguments, .. } => arguments
+            .iter()
+            .all(|argument| matches!(expression.code.tree.node(*argument).0, Node::Literal(_))),
+        _ => true,
+    };
+    let literal = expression.code.tree.nodes().all(calls);
+    if !constant || !literal || !matches!(node, Node::Range { .. } | Node::UnaryRange { .. }) {
         return None;
     }
-    let limits = Limits { steps: 1000, depth: 16, size: text.len().max(256) };
+    let limits = Limits {
+        steps: 1000,
+        depth: 16,
+        size: text.len().max(256),
+    };
     match expression.evaluate(&crate::NoScope, &limits).ok()? {
         Value::Range(range) => Some((*range).clone()),
         _ => None,

@@ -8,6 +8,7 @@ mod context;
 mod conversion;
 mod list;
 mod numeric;
+pub(crate) mod pattern;
 mod range;
 mod sort;
 mod statistics;
@@ -27,6 +28,8 @@ pub(crate) struct BuiltIn {
     /// Parameter names, one row an overload; `?` marks optional ones, which stand last.
     signatures: &'static [&'static [&'static str]],
     run: fn(&mut Machine<'_>, &[Value]) -> Outcome,
+    /// No argument is a list, so that a list of one item stands for the item.
+    takes_items: bool,
 }
 
 const fn row(
@@ -34,7 +37,24 @@ const fn row(
     signatures: &'static [&'static [&'static str]],
     run: fn(&mut Machine<'_>, &[Value]) -> Outcome,
 ) -> BuiltIn {
-    BuiltIn { name, signatures, run }
+    BuiltIn {
+        name,
+        signatures,
+        run,
+        takes_items: false,
+    }
+}
+
+/// A function of items: see [`BuiltIn::takes_items`].
+const fn item_row(
+    name: &'static str,
+    signatures: &'static [&'static [&'static str]],
+    run: fn(&mut Machine<'_>, &[Value]) -> Outcome,
+) -> BuiltIn {
+    BuiltIn {
+        takes_items: true,
+        ..row(name, signatures, run)
+    }
 }
 
 const TABLES: &[&[BuiltIn]] = &[
@@ -59,8 +79,12 @@ pub(crate) fn find(name: &str) -> Option<&'static BuiltIn> {
 
 /// Names of several words.
 pub(crate) fn long_names() -> &'static [&'static str] {
-    static NAMES: LazyLock<Vec<&'static str>> =
-        LazyLock::new(|| all().map(|built_in| built_in.name).filter(|name| name.contains(' ')).collect());
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        all()
+            .map(|built_in| built_in.name)
+            .filter(|name| name.contains(' '))
+            .collect()
+    });
     &NAMES
 }
 
@@ -71,6 +95,11 @@ fn all() -> impl Iterator<Item = &'static BuiltIn> {
 impl BuiltIn {
     pub(crate) fn call(&self, machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
         machine.step(arguments.len() as u64 + 1)?;
+        let single = |value: &Value| matches!(value, Value::List(list) if list.len() == 1);
+        if self.takes_items && arguments.iter().any(single) {
+            let arguments: Vec<Value> = arguments.iter().map(only_item).collect();
+            return (self.run)(machine, &arguments);
+        }
         (self.run)(machine, arguments)
     }
 
@@ -81,7 +110,9 @@ impl BuiltIn {
             let mut arguments = Vec::with_capacity(signature.len());
             let mut left_out = false;
             for parameter in *signature {
-                let (name, optional) = parameter.strip_suffix('?').map_or((*parameter, false), |name| (name, true));
+                let (name, optional) = parameter
+                    .strip_suffix('?')
+                    .map_or((*parameter, false), |name| (name, true));
                 match pairs.iter().find(|(given, _)| *given == name) {
                     Some((_, value)) => {
                         if left_out {
@@ -105,6 +136,13 @@ fn items(value: &Value) -> &[Value] {
     match value {
         Value::List(list) => list,
         single => std::slice::from_ref(single),
+    }
+}
+
+fn only_item(value: &Value) -> Value {
+    match value {
+        Value::List(list) if list.len() == 1 => list.first().cloned().unwrap_or(Value::Null),
+        other => other.clone(),
     }
 }
 

@@ -28,7 +28,11 @@ pub(crate) fn read(text: &str) -> Result<Value, JsonError> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.space();
-    if reader.at < text.len() { Err(reader.error("text after the value")) } else { Ok(value) }
+    if reader.at < text.len() {
+        Err(reader.error("text after the value"))
+    } else {
+        Ok(value)
+    }
 }
 
 struct Reader<'t> {
@@ -38,7 +42,10 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn error(&self, message: &'static str) -> JsonError {
-        JsonError { message, offset: self.at }
+        JsonError {
+            message,
+            offset: self.at,
+        }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -73,8 +80,17 @@ impl Reader<'_> {
     }
 
     fn word(&mut self) -> Result<Value, JsonError> {
-        for (word, value) in [("null", Value::Null), ("true", Value::Boolean(true)), ("false", Value::Boolean(false))] {
-            if self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+        for (word, value) in [
+            ("null", Value::Null),
+            ("true", Value::Boolean(true)),
+            ("false", Value::Boolean(false)),
+        ] {
+            if self
+                .text
+                .as_bytes()
+                .get(self.at..)
+                .is_some_and(|rest| rest.starts_with(word.as_bytes()))
+            {
                 self.at += word.len();
                 return Ok(value);
             }
@@ -133,7 +149,10 @@ impl Reader<'_> {
         let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
         let zero = matches!(digits, [b'0', b'0'..=b'9', ..]) || !matches!(digits, [b'0'..=b'9', ..]);
         let number = if zero { None } else { text.parse().ok() };
-        number.map(Value::Number).ok_or(JsonError { message: "a number is expected", offset: start })
+        number.map(Value::Number).ok_or(JsonError {
+            message: "a number is expected",
+            offset: start,
+        })
     }
 
     fn string(&mut self) -> Result<String, JsonError> {
@@ -182,7 +201,10 @@ impl Reader<'_> {
             return Ok(());
         }
         // A half of a pair that stands alone has no character: it is replaced, as lenient readers do.
-        let low = self.unit(self.at).ok().filter(|low| high < 0xdc00 && (0xdc00..0xe000).contains(low));
+        let low = self
+            .unit(self.at)
+            .ok()
+            .filter(|low| high < 0xdc00 && (0xdc00..0xe000).contains(low));
         let Some(low) = low else {
             out.push('\u{fffd}');
             return Ok(());
@@ -193,9 +215,14 @@ impl Reader<'_> {
     }
 
     fn unit(&self, at: usize) -> Result<u32, JsonError> {
-        let text = self.text.get(at..at + 6).and_then(|text| text.strip_prefix("\\u"));
+        let text = self
+            .text
+            .get(at..at + 6)
+            .and_then(|text| text.strip_prefix("\\u"));
         let digits = text.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or(self.error("an incomplete \\u escape"))
+        digits
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .ok_or(self.error("an incomplete \\u escape"))
     }
 }
 

@@ -33,16 +33,23 @@ pub(crate) struct Token {
 
 /// Longest first, so that the first match counts.
 const FEEL_SYMBOLS: &[&str] = &[
-    "..", "**", "!=", "<=", ">=", "->", "==", "(", ")", "[", "]", "{", "}", ",", ":", ".", "+", "-", "*", "/", "=", "<", ">", "@",
+    "..", "**", "!=", "<=", ">=", "->", "==", "(", ")", "[", "]", "{", "}", ",", ":", ".", "+", "-", "*",
+    "/", "=", "<", ">", "@",
 ];
 const UNIFIED_SYMBOLS: &[&str] = &[
-    "&&", "||", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "+", "-", "*", "/", "%", "=", "<", ">", "!", "?",
+    "&&", "||", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "+", "-", "*", "/", "%",
+    "=", "<", ">", "!", "?",
 ];
 
 pub(crate) fn tokens(text: &str, dialect: Dialect) -> Result<Vec<Token>, SyntaxError> {
     if text.len() > MAX_TEXT {
         let message = format!("the expression is longer than {MAX_TEXT} bytes");
-        return Err(SyntaxError::at(text, 0, message, "compute large data in a job, not in an expression"));
+        return Err(SyntaxError::at(
+            text,
+            0,
+            message,
+            "compute large data in a job, not in an expression",
+        ));
     }
     let mut lexer = Lexer { text, at: 0, dialect };
     let mut tokens = Vec::new();
@@ -71,7 +78,11 @@ impl<'t> Lexer<'t> {
         self.skip_space()?;
         let start = self.at;
         let kind = self.kind()?;
-        Ok(Token { kind, start, end: self.at })
+        Ok(Token {
+            kind,
+            start,
+            end: self.at,
+        })
     }
 
     fn skip_space(&mut self) -> Result<(), SyntaxError> {
@@ -86,7 +97,12 @@ impl<'t> Lexer<'t> {
                 self.at += rest.find('\n').unwrap_or(rest.len());
             } else if rest.starts_with("/*") {
                 let Some(end) = rest.find("*/") else {
-                    return Err(SyntaxError::at(self.text, self.at, "the comment does not end", "close it with `*/`"));
+                    return Err(SyntaxError::at(
+                        self.text,
+                        self.at,
+                        "the comment does not end",
+                        "close it with `*/`",
+                    ));
                 };
                 self.at += end + 2;
             } else {
@@ -97,7 +113,9 @@ impl<'t> Lexer<'t> {
 
     fn kind(&mut self) -> Result<Kind, SyntaxError> {
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok(Kind::End) };
+        let Some(first) = rest.chars().next() else {
+            return Ok(Kind::End);
+        };
         let second = rest.as_bytes().get(1).copied().unwrap_or(0);
         if first.is_ascii_digit() || (first == '.' && second.is_ascii_digit()) {
             self.at += number_length(rest);
@@ -108,7 +126,12 @@ impl<'t> Lexer<'t> {
         }
         if first == '`' && self.dialect == Dialect::Feel {
             let Some(length) = rest.get(1..).and_then(|rest| rest.find('`')) else {
-                return Err(SyntaxError::at(self.text, self.at, "the quoted name does not end", "close it with a backtick"));
+                return Err(SyntaxError::at(
+                    self.text,
+                    self.at,
+                    "the quoted name does not end",
+                    "close it with a backtick",
+                ));
             };
             self.at += length + 2;
             return Ok(Kind::Quoted);
@@ -119,7 +142,11 @@ impl<'t> Lexer<'t> {
             self.at += end;
             return Ok(Kind::Name);
         }
-        let symbols = if self.dialect == Dialect::Feel { FEEL_SYMBOLS } else { UNIFIED_SYMBOLS };
+        let symbols = if self.dialect == Dialect::Feel {
+            FEEL_SYMBOLS
+        } else {
+            UNIFIED_SYMBOLS
+        };
         if let Some(symbol) = symbols.iter().find(|symbol| rest.starts_with(**symbol)) {
             self.at += symbol.len();
             return Ok(Kind::Symbol(symbol));
@@ -180,9 +207,13 @@ impl<'t> Lexer<'t> {
             return out.push('\\');
         };
         let length = digits + 2;
-        let low = self.code(self.at + length, digits).filter(|low| (0xdc00..0xe000).contains(low));
+        let low = self
+            .code(self.at + length, digits)
+            .filter(|low| (0xdc00..0xe000).contains(low));
         let (code, used) = match low {
-            Some(low) if (0xd800..0xdc00).contains(&code) => (0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), length * 2),
+            Some(low) if (0xd800..0xdc00).contains(&code) => {
+                (0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), length * 2)
+            }
             _ => (code, length),
         };
         self.at += used;
@@ -193,7 +224,11 @@ impl<'t> Lexer<'t> {
         let text = self.text.get(at..at + digits + 2)?;
         let digits = text.strip_prefix(if digits == 4 { "\\u" } else { "\\U" })?;
         let valid = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if valid { u32::from_str_radix(digits, 16).ok() } else { None }
+        if valid {
+            u32::from_str_radix(digits, 16).ok()
+        } else {
+            None
+        }
     }
 }
 

@@ -14,9 +14,13 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A million steps (some tens of milliseconds), a depth that fits a thread's usual stack, 4 MiB a value.
+    /// A million steps (some tens of milliseconds), a depth that fits half of a thread's usual stack of 2 MiB, 4 MiB a value.
     fn default() -> Self {
-        Limits { steps: 1_000_000, depth: 400, size: 4 << 20 }
+        Limits {
+            steps: 1_000_000,
+            depth: 300,
+            size: 4 << 20,
+        }
     }
 }
 

@@ -71,7 +71,10 @@ fn days_in_month(year: i32, month: u8) -> u8 {
 impl Date {
     /// The date, if it exists.
     pub fn new(year: i32, month: u8, day: u8) -> Option<Date> {
-        let valid = year.abs() <= MAX_YEAR && (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
+        let valid = year.abs() <= MAX_YEAR
+            && (1..=12).contains(&month)
+            && day >= 1
+            && day <= days_in_month(year, month);
         valid.then_some(Date { year, month, day })
     }
 
@@ -109,7 +112,11 @@ impl Date {
         let shifted = (5 * of_year + 2) / 153;
         let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
         let year = era.checked_mul(400)?.checked_add(year_of_era)? + i64::from(month <= 2);
-        Date::new(i32::try_from(year).ok()?, month as u8, (of_year - (153 * shifted + 2) / 5 + 1) as u8)
+        Date::new(
+            i32::try_from(year).ok()?,
+            month as u8,
+            (of_year - (153 * shifted + 2) / 5 + 1) as u8,
+        )
     }
 
     /// Day of the week, Monday is 1.
@@ -118,7 +125,14 @@ impl Date {
     }
 
     pub(crate) fn day_of_year(&self) -> i64 {
-        self.epoch_day() - Date { month: 1, day: 1, ..*self }.epoch_day() + 1
+        self.epoch_day()
+            - Date {
+                month: 1,
+                day: 1,
+                ..*self
+            }
+            .epoch_day()
+            + 1
     }
 
     /// The ISO week: the week of this week's Thursday.
@@ -135,7 +149,14 @@ impl Date {
     }
 
     pub(crate) fn at_midnight(self, zone: Option<Zone>) -> DateTime {
-        DateTime { date: self, time: Time { second: 0, nano: 0, zone } }
+        DateTime {
+            date: self,
+            time: Time {
+                second: 0,
+                nano: 0,
+                zone,
+            },
+        }
     }
 }
 
@@ -150,7 +171,11 @@ impl Zone {
             Zone::Named(zone) => zone,
         };
         // Beyond the years of the zone library, the rules of the same year in the calendar's cycle of 400 stand in.
-        let year = if (-9000..=9000).contains(&date.year) { date.year } else { 2000 + date.year.rem_euclid(400) };
+        let year = if (-9000..=9000).contains(&date.year) {
+            date.year
+        } else {
+            2000 + date.year.rem_euclid(400)
+        };
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let local = jiff::civil::DateTime::new(
             year as i16,
@@ -196,7 +221,11 @@ impl Time {
 
     pub(crate) fn offset(&self) -> Option<i32> {
         // A zone without a date has the offset of the epoch's first day.
-        let epoch = Date { year: 1970, month: 1, day: 1 };
+        let epoch = Date {
+            year: 1970,
+            month: 1,
+            day: 1,
+        };
         self.zone.as_ref().map(|zone| zone.offset_at(epoch, self.second))
     }
 
@@ -214,7 +243,11 @@ impl Time {
         let day = i128::from(SECONDS_OF_DAY) * SECOND;
         let local = i128::from(self.second) * SECOND + i128::from(self.nano);
         let sum = (local + duration.0).rem_euclid(day);
-        Time { second: (sum / SECOND) as u32, nano: (sum % SECOND) as u32, zone: self.zone.clone() }
+        Time {
+            second: (sum / SECOND) as u32,
+            nano: (sum % SECOND) as u32,
+            zone: self.zone.clone(),
+        }
     }
 }
 
@@ -225,7 +258,14 @@ impl DateTime {
         let date = Date::from_epoch_day(second.div_euclid(SECONDS_OF_DAY))?;
         let nano = (ms.rem_euclid(1000) * 1_000_000) as u32;
         let second = second.rem_euclid(SECONDS_OF_DAY) as u32;
-        Some(DateTime { date, time: Time { second, nano, zone: Some(Zone::UTC) } })
+        Some(DateTime {
+            date,
+            time: Time {
+                second,
+                nano,
+                zone: Some(Zone::UTC),
+            },
+        })
     }
 
     /// Milliseconds since 1970; a value without a zone is read as UTC.
@@ -234,11 +274,15 @@ impl DateTime {
     }
 
     pub(crate) fn offset(&self) -> Option<i32> {
-        self.time.zone.as_ref().map(|zone| zone.offset_at(self.date, self.time.second))
+        self.time
+            .zone
+            .as_ref()
+            .map(|zone| zone.offset_at(self.date, self.time.second))
     }
 
     fn local_nanos(&self) -> i128 {
-        let seconds = i128::from(self.date.epoch_day()) * i128::from(SECONDS_OF_DAY) + i128::from(self.time.second);
+        let seconds =
+            i128::from(self.date.epoch_day()) * i128::from(SECONDS_OF_DAY) + i128::from(self.time.second);
         seconds * SECOND + i128::from(self.time.nano)
     }
 
@@ -264,11 +308,21 @@ impl DateTime {
         let date = Date::from_epoch_day(i64::try_from(sum.div_euclid(day)).ok()?)?;
         let of_day = sum.rem_euclid(day);
         let (second, nano) = ((of_day / SECOND) as u32, (of_day % SECOND) as u32);
-        Some(DateTime { date, time: Time { second, nano, zone: self.time.zone.clone() } })
+        Some(DateTime {
+            date,
+            time: Time {
+                second,
+                nano,
+                zone: self.time.zone.clone(),
+            },
+        })
     }
 
     pub(crate) fn add_months(&self, months: i64) -> Option<DateTime> {
-        Some(DateTime { date: self.date.add_months(months)?, time: self.time.clone() })
+        Some(DateTime {
+            date: self.date.add_months(months)?,
+            time: self.time.clone(),
+        })
     }
 }
 
@@ -310,13 +364,12 @@ impl YearsMonthsDuration {
     }
 
     /// Whole years and months between two dates.
-    pub(crate) fn between(from: &DateTime, to: &DateTime) -> Option<YearsMonthsDuration> {
+    pub(crate) fn between(from: &Date, to: &Date) -> Option<YearsMonthsDuration> {
         let month = |date: &Date| i64::from(date.year) * 12 + i64::from(date.month);
-        let months = month(&to.date) - month(&from.date);
-        let within = |at: &DateTime| (at.date.day, at.time.second, at.time.nano);
+        let months = month(to) - month(from);
         let months = match (months > 0, months < 0) {
-            (true, _) if within(to) < within(from) => months - 1,
-            (_, true) if within(to) > within(from) => months + 1,
+            (true, _) if to.day < from.day => months - 1,
+            (_, true) if to.day > from.day => months + 1,
             _ => months,
         };
         YearsMonthsDuration::from_months(months)

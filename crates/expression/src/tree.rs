@@ -69,41 +69,108 @@ pub(crate) struct Parameter {
 pub(crate) enum Node {
     Literal(Value),
     /// A variable. One that is missing is an error if it is `required`, null otherwise.
-    Name { name: Arc<str>, required: bool },
+    Name {
+        name: Arc<str>,
+        required: bool,
+    },
     Negate(NodeId),
     Not(NodeId),
-    Chain { first: NodeId, links: Box<[Link]> },
+    Chain {
+        first: NodeId,
+        links: Box<[Link]>,
+    },
     All(Box<[NodeId]>),
     Any(Box<[NodeId]>),
-    Compare { comparison: Comparison, left: NodeId, right: NodeId },
-    Between { value: NodeId, low: NodeId, high: NodeId },
-    In { value: NodeId, tests: Box<[Test]> },
-    InstanceOf { value: NodeId, kind: Type },
-    If { condition: NodeId, then: NodeId, otherwise: NodeId },
-    For { iterators: Box<[Iterator]>, body: NodeId, partial: bool },
-    Some { iterators: Box<[Iterator]>, body: NodeId },
-    Every { iterators: Box<[Iterator]>, body: NodeId },
+    Compare {
+        comparison: Comparison,
+        left: NodeId,
+        right: NodeId,
+    },
+    Between {
+        value: NodeId,
+        low: NodeId,
+        high: NodeId,
+    },
+    In {
+        value: NodeId,
+        tests: Box<[Test]>,
+    },
+    InstanceOf {
+        value: NodeId,
+        kind: Type,
+    },
+    If {
+        condition: NodeId,
+        then: NodeId,
+        otherwise: NodeId,
+    },
+    For {
+        iterators: Box<[Iterator]>,
+        body: NodeId,
+        partial: bool,
+    },
+    Some {
+        iterators: Box<[Iterator]>,
+        body: NodeId,
+    },
+    Every {
+        iterators: Box<[Iterator]>,
+        body: NodeId,
+    },
     List(Box<[NodeId]>),
     Context(Box<[(Arc<str>, NodeId)]>),
-    Range { start: NodeId, end: NodeId, start_included: bool, end_included: bool },
-    UnaryRange { comparison: Comparison, bound: NodeId },
-    Function { parameters: Arc<[Parameter]>, body: NodeId },
-    Path { base: NodeId, name: Arc<str> },
-    Filter { base: NodeId, filter: NodeId },
-    Call { callee: NodeId, arguments: Box<[NodeId]>, names: Option<Box<[Arc<str>]>> },
+    Range {
+        start: NodeId,
+        end: NodeId,
+        start_included: bool,
+        end_included: bool,
+    },
+    UnaryRange {
+        comparison: Comparison,
+        bound: NodeId,
+    },
+    /// `free` are the names that the body reads from the scope.
+    Function {
+        parameters: Arc<[Parameter]>,
+        body: NodeId,
+        free: Box<[Arc<str>]>,
+    },
+    Path {
+        base: NodeId,
+        name: Arc<str>,
+    },
+    Filter {
+        base: NodeId,
+        filter: NodeId,
+    },
+    Call {
+        callee: NodeId,
+        arguments: Box<[NodeId]>,
+        names: Option<Box<[Arc<str>]>>,
+    },
     /// `a[b]` of the unified language: a position from zero, or a property name.
-    Index { base: NodeId, index: NodeId },
-    Method { base: NodeId, name: Arc<str>, arguments: Box<[NodeId]> },
+    Index {
+        base: NodeId,
+        index: NodeId,
+    },
+    Method {
+        base: NodeId,
+        name: Arc<str>,
+        arguments: Box<[NodeId]>,
+    },
     Empty(NodeId),
     /// The parts of a template, joined to a string.
     Join(Box<[NodeId]>),
     /// Unary tests of the value in `?`.
-    Tests { tests: Box<[Test]>, negated: bool },
+    Tests {
+        tests: Box<[Test]>,
+        negated: bool,
+    },
 }
 
 impl Node {
     fn children(&self, visit: &mut dyn FnMut(NodeId)) {
-        let mut iterators = |iterators: &[Iterator], visit: &mut dyn FnMut(NodeId)| {
+        let iterators = |iterators: &[Iterator], visit: &mut dyn FnMut(NodeId)| {
             for iterator in iterators {
                 visit(iterator.domain);
                 iterator.to.into_iter().for_each(&mut *visit);
@@ -116,16 +183,29 @@ impl Node {
             Node::Path { base, .. } => visit(*base),
             Node::UnaryRange { bound, .. } => visit(*bound),
             Node::Function { body, .. } => visit(*body),
-            Node::All(nodes) | Node::Any(nodes) | Node::List(nodes) | Node::Join(nodes) => nodes.iter().copied().for_each(visit),
+            Node::All(nodes) | Node::Any(nodes) | Node::List(nodes) | Node::Join(nodes) => {
+                nodes.iter().copied().for_each(visit)
+            }
             Node::Context(entries) => entries.iter().for_each(|(_, node)| visit(*node)),
-            Node::Compare { left: a, right: b, .. }
+            Node::Compare {
+                left: a, right: b, ..
+            }
             | Node::Range { start: a, end: b, .. }
             | Node::Filter { base: a, filter: b }
             | Node::Index { base: a, index: b } => {
                 visit(*a);
                 visit(*b);
             }
-            Node::Between { value: a, low: b, high: c } | Node::If { condition: a, then: b, otherwise: c } => {
+            Node::Between {
+                value: a,
+                low: b,
+                high: c,
+            }
+            | Node::If {
+                condition: a,
+                then: b,
+                otherwise: c,
+            } => {
                 visit(*a);
                 visit(*b);
                 visit(*c);
@@ -139,11 +219,28 @@ impl Node {
                 tests.iter().for_each(|test| visit(test.operand));
             }
             Node::Tests { tests, .. } => tests.iter().for_each(|test| visit(test.operand)),
-            Node::For { iterators: list, body, .. } | Node::Some { iterators: list, body } | Node::Every { iterators: list, body } => {
+            Node::For {
+                iterators: list,
+                body,
+                ..
+            }
+            | Node::Some {
+                iterators: list,
+                body,
+            }
+            | Node::Every {
+                iterators: list,
+                body,
+            } => {
                 iterators(list, visit);
                 visit(*body);
             }
-            Node::Call { callee: base, arguments, .. } | Node::Method { base, arguments, .. } => {
+            Node::Call {
+                callee: base,
+                arguments,
+                ..
+            }
+            | Node::Method { base, arguments, .. } => {
                 visit(*base);
                 arguments.iter().copied().for_each(visit);
             }
@@ -153,7 +250,9 @@ impl Node {
     /// How many evaluations stand inside each other at this node alone.
     fn levels(&self) -> u32 {
         match self {
-            Node::For { iterators, .. } | Node::Some { iterators, .. } | Node::Every { iterators, .. } => iterators.len() as u32 + 1,
+            Node::For { iterators, .. } | Node::Some { iterators, .. } | Node::Every { iterators, .. } => {
+                iterators.len() as u32 + 1
+            }
             _ => 1,
         }
     }
@@ -175,9 +274,17 @@ impl Tree {
         self.nodes.get(id.0 as usize).unwrap_or(NONE)
     }
 
+    pub(crate) fn nodes(&self) -> impl std::iter::Iterator<Item = &Node> {
+        self.nodes.iter().map(|(node, _)| node)
+    }
+
     /// A tree of one literal.
     pub(crate) fn literal(value: Value) -> Tree {
-        Tree { nodes: Box::new([(Node::Literal(value), 0)]), root: NodeId(0), free: Box::default() }
+        Tree {
+            nodes: Box::new([(Node::Literal(value), 0)]),
+            root: NodeId(0),
+            free: Box::default(),
+        }
     }
 }
 
@@ -192,7 +299,9 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn add(&mut self, text: &str, node: Node, offset: usize) -> Result<NodeId, SyntaxError> {
         let mut depth = 0;
-        node.children(&mut |child| depth = depth.max(self.depths.get(child.0 as usize).copied().unwrap_or(0)));
+        node.children(&mut |child| {
+            depth = depth.max(self.depths.get(child.0 as usize).copied().unwrap_or(0))
+        });
         let depth = depth + node.levels();
         if depth > MAX_NESTING {
             return Err(too_deep(text, offset));
@@ -218,11 +327,20 @@ impl Builder {
     }
 
     pub(crate) fn finish(self, root: NodeId) -> Tree {
-        Tree { nodes: self.nodes.into(), root, free: self.free.into() }
+        Tree {
+            nodes: self.nodes.into(),
+            root,
+            free: self.free.into(),
+        }
     }
 }
 
 pub(crate) fn too_deep(text: &str, offset: usize) -> SyntaxError {
     let message = format!("the expression nests deeper than {MAX_NESTING} levels");
-    SyntaxError::at(text, offset, message, "split it, or keep parts of it in variables")
+    SyntaxError::at(
+        text,
+        offset,
+        message,
+        "split it, or keep parts of it in variables",
+    )
 }

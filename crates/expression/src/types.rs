@@ -58,14 +58,23 @@ impl Type {
             | (Type::DateTime, Value::DateTime(_))
             | (Type::DaysTimeDuration, Value::DaysTimeDuration(_))
             | (Type::YearsMonthsDuration, Value::YearsMonthsDuration(_)) => true,
-            (Type::List(item), Value::List(items)) => **item == Type::Any || items.iter().all(|value| item.takes(value)),
-            (Type::Context(entries), Value::Context(context)) => {
-                entries.iter().all(|(name, kind)| context.get(name).is_some_and(|value| value.is_null() || kind.takes(value)))
+            (Type::List(item), Value::List(items)) => {
+                **item == Type::Any || items.iter().all(|value| item.takes(value))
             }
+            (Type::Context(entries), Value::Context(context)) => entries.iter().all(|(name, kind)| {
+                context
+                    .get(name)
+                    .is_some_and(|value| value.is_null() || kind.takes(value))
+            }),
             (Type::Range(bound), Value::Range(range)) => {
-                **bound == Type::Any || [&range.start, &range.end].iter().all(|value| value.is_null() || bound.takes(value))
+                **bound == Type::Any
+                    || [&range.start, &range.end]
+                        .iter()
+                        .all(|value| value.is_null() || bound.takes(value))
             }
-            (Type::Function(parameters, result), Value::Function(function)) => function.conforms(parameters, result),
+            (Type::Function(parameters, result), Value::Function(function)) => {
+                function.conforms(parameters, result)
+            }
             _ => false,
         }
     }
@@ -77,9 +86,13 @@ impl Type {
             return Some(value);
         }
         match (self, &value) {
-            (Type::List(item), single) if !matches!(single, Value::List(_)) && item.takes(single) => Some(Value::list(vec![value])),
-            (Type::DateTime, Value::Date(date)) => Some(Value::date_time(date.at_midnight(Some(crate::temporal::Zone::UTC)))),
-            (kind, Value::List(items)) => match &**items {
+            (Type::List(item), single) if !matches!(single, Value::List(_)) && item.takes(single) => {
+                Some(Value::list(vec![value]))
+            }
+            (Type::DateTime, Value::Date(date)) => Some(Value::date_time(
+                date.at_midnight(Some(crate::temporal::Zone::UTC)),
+            )),
+            (kind, Value::List(items)) => match &***items {
                 [single] if kind.takes(single) => Some(single.clone()),
                 _ => None,
             },

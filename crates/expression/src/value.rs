@@ -85,7 +85,12 @@ impl Value {
 
     /// A context value; of entries with the same name, the last counts.
     pub fn context<N: Into<Arc<str>>>(entries: impl IntoIterator<Item = (N, Value)>) -> Value {
-        Value::Context(Arc::new(entries.into_iter().map(|(name, value)| (name.into(), value)).collect()))
+        Value::Context(Arc::new(
+            entries
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        ))
     }
 
     /// A time value.
@@ -117,27 +122,47 @@ impl Value {
 
     /// The boolean, if it is one.
     pub fn as_boolean(&self) -> Option<bool> {
-        if let Value::Boolean(value) = self { Some(*value) } else { None }
+        if let Value::Boolean(value) = self {
+            Some(*value)
+        } else {
+            None
+        }
     }
 
     /// The number, if it is one.
     pub fn as_number(&self) -> Option<&Decimal> {
-        if let Value::Number(value) = self { Some(value) } else { None }
+        if let Value::Number(value) = self {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// The text, if it is one.
     pub fn as_str(&self) -> Option<&str> {
-        if let Value::String(value) = self { Some(value) } else { None }
+        if let Value::String(value) = self {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// The items, if it is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
-        if let Value::List(value) = self { Some(value) } else { None }
+        if let Value::List(value) = self {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// The context, if it is one.
     pub fn as_context(&self) -> Option<&Context> {
-        if let Value::Context(value) = self { Some(value) } else { None }
+        if let Value::Context(value) = self {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// Whether it is `Null`.
@@ -201,6 +226,12 @@ impl From<usize> for Value {
     }
 }
 
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Value::string(value)
+    }
+}
+
 impl From<&str> for Value {
     fn from(value: &str) -> Self {
         Value::string(value)
@@ -240,13 +271,13 @@ impl fmt::Display for Value {
                 }
                 f.write_str("]")
             }
-            Value::Context(context) => context.fmt(f),
+            Value::Context(context) => write!(f, "{context}"),
             Value::Date(value) => write!(f, "{value}"),
             Value::Time(value) => write!(f, "{value}"),
             Value::DateTime(value) => write!(f, "{value}"),
             Value::DaysTimeDuration(value) => write!(f, "{value}"),
             Value::YearsMonthsDuration(value) => write!(f, "{value}"),
-            Value::Range(range) => range.fmt(f),
+            Value::Range(range) => write!(f, "{range}"),
             Value::Function(_) => f.write_str("function"),
         }
     }
@@ -257,7 +288,10 @@ impl fmt::Display for Range {
         if self.excluded {
             return write!(f, "(!={})", self.start);
         }
-        let (open, close) = (if self.start_included { '[' } else { '(' }, if self.end_included { ']' } else { ')' });
+        let (open, close) = (
+            if self.start_included { '[' } else { '(' },
+            if self.end_included { ']' } else { ')' },
+        );
         write!(f, "{open}{}..{}{close}", self.start, self.end)
     }
 }

@@ -115,6 +115,10 @@ pub enum CommandKind {
         /// What happened.
         message: String,
     },
+    /// Record that an operator suspended the instance.
+    Hold,
+    /// Record that an operator let it go.
+    Release,
     /// End the instance as cancelled. Lawful in every state that has not ended.
     Cancel,
     /// Record that the runtime cut the cycle.

@@ -50,6 +50,9 @@ pub enum Stimulus {
         /// The sender's own id for it.
         #[n(5)]
         message_id: Option<String>,
+        /// The tenant.
+        #[n(6)]
+        tenant: String,
     },
     /// Deliver a matched message to the instance that waits.
     #[n(2)]

@@ -243,9 +243,58 @@ pub struct InstanceDetail {
     /// Its row.
     pub row: tidegate_store::InstanceRow,
     /// Its tokens.
-    pub tokens: Vec<tidegate_engine::TokenView>,
+    pub tokens: Vec<Token>,
     /// What it waits for.
-    pub waiting_for: Vec<tidegate_engine::WaitView>,
+    pub waiting_for: Vec<Wait>,
     /// The variables of the instance.
     pub variables: Variables,
+}
+
+/// Where a token is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Token {
+    /// The element's BPMN id.
+    pub element_id: String,
+    /// The element instance; none for a token that waits before a join.
+    pub element_instance_key: Option<ElementInstanceKey>,
+    /// What it does there.
+    pub state: &'static str,
+}
+
+/// What an instance waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    /// The element's BPMN id.
+    pub element_id: String,
+    /// The element instance.
+    pub element_instance_key: ElementInstanceKey,
+    /// `job`, `userTask`, `timer` or `message`.
+    pub kind: &'static str,
+    /// The job type, the due time, or the message's name and key.
+    pub detail: String,
+}
+
+/// How well a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// It works.
+    Healthy,
+    /// It works, but not as it should, or by somebody's wish not at all.
+    Degraded,
+    /// It does not work.
+    Unhealthy,
+}
+
+/// One readiness check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How well it is.
+    pub grade: Grade,
+    /// Why it is not healthy.
+    pub reason: Option<String>,
 }

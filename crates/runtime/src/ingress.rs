@@ -81,6 +81,14 @@ pub(crate) struct Switches {
     pub(crate) worker: Switch,
 }
 
+impl Switches {
+    pub(crate) fn set_all(&self, on: bool) {
+        for switch in [&self.http_api, &self.queue, &self.recovery, &self.timer, &self.worker] {
+            switch.set(on);
+        }
+    }
+}
+
 /// The sources of a runtime with their states.
 pub(crate) struct Sources {
     sources: Vec<Entry>,
@@ -131,6 +139,13 @@ impl Sources {
             })
             .collect();
         Ok(Self { sources, clock, default_timeout })
+    }
+
+    /// A generation that begins paused: no source has started.
+    pub(crate) fn mark_paused(&self) {
+        for entry in &self.sources {
+            self.set(entry, SourceState::Paused, None);
+        }
     }
 
     pub(crate) fn status(&self) -> Vec<SourceStatus> {

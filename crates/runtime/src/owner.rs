@@ -88,11 +88,12 @@ pub(crate) enum Message {
 #[derive(Clone)]
 pub(crate) struct Owners {
     inboxes: Arc<[Arc<Inbox>]>,
+    turn: Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Owners {
     pub(crate) fn new(count: usize) -> Self {
-        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect() }
+        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(), turn: Arc::default() }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -108,12 +109,30 @@ impl Owners {
         usize::from(id::shard_of(key)) % self.inboxes.len()
     }
 
+    /// The owner of the next thing that may be anywhere: in turn.
+    pub(crate) fn next(&self) -> usize {
+        self.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % self.inboxes.len()
+    }
+
     /// The owner of an order domain that is no instance.
     pub(crate) fn of_text(&self, text: &str) -> usize {
         use std::hash::{BuildHasher, Hasher};
         let mut hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().build_hasher();
         hasher.write(text.as_bytes());
         (hasher.finish() % self.inboxes.len() as u64) as usize
+    }
+
+    /// The owner of an order domain as the queue writes it.
+    pub(crate) fn of_domain(&self, domain: &str) -> usize {
+        match pending::Domain::parse(domain) {
+            pending::Domain::Instance(key) => self.of_key(key.get()),
+            pending::Domain::Message(text) => self.of_text(&text),
+        }
+    }
+
+    /// The owner of a message's order domain.
+    pub(crate) fn of_message(&self, tenant: &str, name: &str, correlation_key: &str) -> usize {
+        self.of_text(&pending::Domain::message(tenant, name, correlation_key).text())
     }
 
     pub(crate) fn send_to(&self, owner: usize, message: Message) {

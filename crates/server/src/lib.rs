@@ -9,7 +9,7 @@ mod body;
 mod cursor;
 mod extract;
 mod health;
-mod host;
+pub mod host;
 pub mod listen;
 pub mod problem;
 pub mod routes;

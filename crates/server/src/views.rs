@@ -1,8 +1,12 @@
 //! How rows of the runtime look on the wire.
 
+use axum::http::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
-use tidegate::api::{Acceptance, InstanceDetail, Started};
-use tidegate::model::InstanceKey;
+use tidegate::api::{self, Acceptance, InstanceDetail};
+use tidegate::model::{
+    DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, Timestamp, Variables,
+};
 use tidegate::store::{DefinitionRow, IncidentRow, InstanceRow, UserTaskRow};
 
 /// An instance.
@@ -49,21 +53,73 @@ fn wait(wait: &tidegate::api::Wait) -> Value {
     })
 }
 
-/// A started or accepted instance, without the variables of its end.
-pub(crate) fn started(started: &Started) -> Value {
-    let mut view = json!({
-        "instanceKey": started.instance,
-        "definitionKey": started.definition,
-        "processId": started.process_id,
-        "version": started.version,
-        "status": started.sub_status.status(),
-        "subStatus": started.sub_status,
-    });
-    if let Some(stimulus) = started.accepted {
-        view["accepted"] = true.into();
-        view["stimulusKey"] = json!(stimulus);
+/// A started or accepted instance. Its variables keep the text they came as.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Started {
+    instance_key: InstanceKey,
+    definition_key: DefinitionKey,
+    process_id: String,
+    version: u32,
+    status: Status,
+    sub_status: SubStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stimulus_key: Option<StimulusKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variables: Option<Variables>,
+}
+
+impl Started {
+    pub(crate) fn of(started: api::Started) -> Self {
+        Self {
+            instance_key: started.instance,
+            definition_key: started.definition,
+            process_id: started.process_id,
+            version: started.version,
+            status: started.sub_status.status(),
+            sub_status: started.sub_status,
+            accepted: started.accepted.map(|_| true),
+            stimulus_key: started.accepted,
+            variables: started.variables,
+        }
     }
-    view
+}
+
+/// A leased job. Its variables and headers keep the text they came as.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Job {
+    job_key: ElementInstanceKey,
+    lease_token: String,
+    r#type: String,
+    instance_key: InstanceKey,
+    definition_key: DefinitionKey,
+    process_id: String,
+    element_id: String,
+    variables: Json,
+    headers: Json,
+    retries: u32,
+    lease_until: Timestamp,
+}
+
+impl Job {
+    pub(crate) fn of(job: api::LeasedJob) -> Self {
+        Self {
+            job_key: job.job,
+            lease_token: job.lease_token,
+            r#type: job.job_type,
+            instance_key: job.instance,
+            definition_key: job.definition,
+            process_id: job.process_id,
+            element_id: job.element_id,
+            variables: Json::trusted(job.variables),
+            headers: Json::trusted(job.headers),
+            retries: job.retries,
+            lease_until: job.lease_until,
+        }
+    }
 }
 
 /// A process definition.
@@ -116,15 +172,15 @@ pub(crate) fn user_task(row: &UserTaskRow) -> Value {
 pub(crate) fn acceptance(
     acceptance: Acceptance,
     instance: Option<InstanceKey>,
-) -> (axum::http::StatusCode, axum::Json<Value>) {
+) -> (StatusCode, axum::Json<Value>) {
     match acceptance {
-        Acceptance::Done => (axum::http::StatusCode::OK, axum::Json(json!({ "advanced": true }))),
+        Acceptance::Done => (StatusCode::OK, axum::Json(json!({ "advanced": true }))),
         Acceptance::Queued(stimulus) => {
             let mut view = json!({ "accepted": true, "advanced": false, "stimulusKey": stimulus });
             if let Some(instance) = instance {
                 view["instanceKey"] = json!(instance);
             }
-            (axum::http::StatusCode::ACCEPTED, axum::Json(view))
+            (StatusCode::ACCEPTED, axum::Json(view))
         }
     }
 }

@@ -22,40 +22,76 @@ impl<'a> Turn<'a> {
             CommandKind::Start { element, variables } => self.start(element, variables),
             CommandKind::CompleteJob { job, variables } => {
                 let element = self.open_job(job)?.element;
-                self.event(Event::JobCompleted { key: job, element, variables });
+                self.event(Event::JobCompleted {
+                    key: job,
+                    element,
+                    variables,
+                });
                 self.then(Step::Complete(job));
                 Ok(())
             }
-            CommandKind::FailJob { job, message, retries, retry_at } => {
-                self.fail_job(job, message, retries, retry_at)
-            }
-            CommandKind::ThrowError { job, code, message, variables } => {
+            CommandKind::FailJob {
+                job,
+                message,
+                retries,
+                retry_at,
+            } => self.fail_job(job, message, retries, retry_at),
+            CommandKind::ThrowError {
+                job,
+                code,
+                message,
+                variables,
+            } => {
                 self.open_job(job)?;
                 self.throw(job, &code, message, variables);
                 Ok(())
             }
             CommandKind::QuarantineJob { job, message } => {
                 let element = self.open_job(job)?.element;
-                self.incident(job, element, Resume::Job, Failure { code: "quarantined", message });
+                self.incident(
+                    job,
+                    element,
+                    Resume::Job,
+                    Failure {
+                        code: "quarantined",
+                        message,
+                    },
+                );
                 Ok(())
             }
             CommandKind::AssignUserTask { task, assignee } => {
                 let element = self.open_task(task)?.element;
-                self.event(Event::UserTaskAssigned { key: task, element, assignee });
+                self.event(Event::UserTaskAssigned {
+                    key: task,
+                    element,
+                    assignee,
+                });
                 Ok(())
             }
             CommandKind::CompleteUserTask { task, variables } => {
                 let element = self.open_task(task)?.element;
-                self.event(Event::UserTaskCompleted { key: task, element, variables });
+                self.event(Event::UserTaskCompleted {
+                    key: task,
+                    element,
+                    variables,
+                });
                 self.then(Step::Complete(task));
                 Ok(())
             }
-            CommandKind::TriggerTimer { owner, element, due_at } => self.timer(owner, element, due_at),
-            CommandKind::CorrelateMessage { owner, element, message, variables } => {
-                self.message(owner, element, message, variables)
-            }
+            CommandKind::TriggerTimer {
+                owner,
+                element,
+                due_at,
+            } => self.timer(owner, element, due_at),
+            CommandKind::CorrelateMessage {
+                owner,
+                element,
+                message,
+                variables,
+            } => self.message(owner, element, message, variables),
             CommandKind::SetVariables { scope, variables } => {
-                let alive = self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
+                let alive =
+                    self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
                 alive.then_some(()).ok_or(Rejection::NoSuchScope(scope))?;
                 self.event(Event::VariablesSet { scope, variables });
                 Ok(())
@@ -132,23 +168,40 @@ impl<'a> Turn<'a> {
             | Stage::Leaving { .. } => 0,
         };
         let (element, retries) = (state.element, retries.unwrap_or(left));
-        self.event(Event::JobFailed { key: job, element, retries, retry_at, message: message.clone() });
+        self.event(Event::JobFailed {
+            key: job,
+            element,
+            retries,
+            retry_at,
+            message: message.clone(),
+        });
         if retries == 0 {
-            let failure = Failure { code: "job-no-retries", message };
+            let failure = Failure {
+                code: "job-no-retries",
+                message,
+            };
             self.incident(job, element, Resume::Job, failure);
         }
         Ok(())
     }
 
     fn retry(&mut self, incident: IncidentKey, retries: Option<u32>) -> Result<(), Rejection> {
-        let state = self.instance.incidents.get(&incident).ok_or(Rejection::NoSuchIncident(incident))?;
+        let state = self
+            .instance
+            .incidents
+            .get(&incident)
+            .ok_or(Rejection::NoSuchIncident(incident))?;
         self.event(Event::IncidentResolved { incident });
         match (state.resume, state.element_instance) {
             (Resume::Activation, Some(key)) => self.then(Step::Activate(key)),
             (Resume::Completion, Some(key)) => self.then(Step::Complete(key)),
             (Resume::Job, Some(key)) => {
                 let retries = retries.unwrap_or(RETRIES_ON_RETRY).max(1);
-                self.event(Event::JobRetried { key, element: state.element, retries });
+                self.event(Event::JobRetried {
+                    key,
+                    element: state.element,
+                    retries,
+                });
             }
             (Resume::Tokens, _) | (Resume::Activation | Resume::Completion | Resume::Job, None) => {
                 self.enter_again();
@@ -160,7 +213,10 @@ impl<'a> Turn<'a> {
     /// Lets every token that stands on a flow try to enter again.
     fn enter_again(&mut self) {
         let instance = self.instance;
-        let inner = instance.elements.iter().filter_map(|(key, state)| Some((*key, state.scope.as_deref()?)));
+        let inner = instance
+            .elements
+            .iter()
+            .filter_map(|(key, state)| Some((*key, state.scope.as_deref()?)));
         let mut room = self.definition.limits.steps;
         for (scope, state) in std::iter::once((ElementInstanceKey::ROOT, &instance.root)).chain(inner) {
             for &(flow, count) in state.tokens() {
@@ -176,7 +232,9 @@ impl<'a> Turn<'a> {
 
     fn open_job(&self, job: ElementInstanceKey) -> Result<&'a ElementInstance, Rejection> {
         let state = self.instance.elements.get(&job);
-        state.filter(|state| state.has_open_job()).ok_or(Rejection::NoSuchJob(job))
+        state
+            .filter(|state| state.has_open_job())
+            .ok_or(Rejection::NoSuchJob(job))
     }
 
     fn open_task(&self, task: ElementInstanceKey) -> Result<&'a ElementInstance, Rejection> {

@@ -18,18 +18,25 @@ impl Turn<'_> {
             position += 1;
         }
         for key in found.into_iter().rev() {
-            let Some(state) = instance.elements.get(&key) else { continue };
+            let Some(state) = instance.elements.get(&key) else {
+                continue;
+            };
             if let Some(incident) = state.incident {
                 self.event(Event::IncidentResolved { incident });
             }
-            self.event(Event::ElementTerminated { key, element: state.element });
+            self.event(Event::ElementTerminated {
+                key,
+                element: state.element,
+            });
         }
     }
 
     /// Ends everything inside a scope, but not `except`.
     pub(crate) fn empty_scope(&mut self, scope_key: ElementInstanceKey, except: Option<ElementInstanceKey>) {
         let instance = self.instance;
-        let Some(scope) = instance.scope(scope_key) else { return };
+        let Some(scope) = instance.scope(scope_key) else {
+            return;
+        };
         for &child in &scope.children {
             if Some(child) != except {
                 self.terminate(child);

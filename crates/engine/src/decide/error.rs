@@ -8,17 +8,39 @@ use crate::event::Event;
 impl Turn<'_> {
     /// Throws an error from an element instance: caught by the nearest boundary event of that code, a boundary event
     /// for every code coming after one for this code, or else the end of the instance.
-    pub(crate) fn throw(&mut self, key: ElementInstanceKey, code: &str, message: String, variables: Variables) {
-        let Some(thrower) = self.instance.elements.get(&key) else { return };
+    pub(crate) fn throw(
+        &mut self,
+        key: ElementInstanceKey,
+        code: &str,
+        message: String,
+        variables: Variables,
+    ) {
+        let Some(thrower) = self.instance.elements.get(&key) else {
+            return;
+        };
         let element = thrower.element;
-        self.event(Event::ErrorThrown { key, element, code: code.to_owned(), message: message.clone() });
-        let hosts = self.instance.outward(key).filter(|host| *host != ElementInstanceKey::ROOT);
-        let caught = hosts.filter_map(|host| Some((host, self.catcher(host, code)?))).next();
+        self.event(Event::ErrorThrown {
+            key,
+            element,
+            code: code.to_owned(),
+            message: message.clone(),
+        });
+        let hosts = self
+            .instance
+            .outward(key)
+            .filter(|host| *host != ElementInstanceKey::ROOT);
+        let caught = hosts
+            .filter_map(|host| Some((host, self.catcher(host, code)?)))
+            .next();
         match caught {
             Some((host, boundary)) => self.catch(host, boundary, code, message, variables),
             None => {
                 self.end_everything();
-                self.event(Event::InstanceFaulted { element, code: code.to_owned(), message });
+                self.event(Event::InstanceFaulted {
+                    element,
+                    code: code.to_owned(),
+                    message,
+                });
             }
         }
     }
@@ -44,7 +66,11 @@ impl Turn<'_> {
         mut variables: Variables,
     ) {
         let definition = self.definition;
-        let parent = self.instance.elements.get(&host).map_or(ElementInstanceKey::ROOT, |host| host.parent);
+        let parent = self
+            .instance
+            .elements
+            .get(&host)
+            .map_or(ElementInstanceKey::ROOT, |host| host.parent);
         if let Some(catch) = definition.element(boundary).behaviour.catches() {
             if let Some(name) = &catch.code_variable {
                 variables.set(&**name, Json::of(code));
@@ -54,7 +80,12 @@ impl Turn<'_> {
             }
         }
         let key = self.spawn(boundary, parent);
-        self.event(Event::ErrorCaught { key, element: boundary, code: code.to_owned(), variables });
+        self.event(Event::ErrorCaught {
+            key,
+            element: boundary,
+            code: code.to_owned(),
+            variables,
+        });
         self.terminate(host);
         self.then(Step::Complete(key));
     }

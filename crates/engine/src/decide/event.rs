@@ -16,7 +16,10 @@ impl<'a> Turn<'a> {
     ) -> Result<(), Rejection> {
         let state = self.waiting(owner)?;
         let repeat = match state.wait(element).map(|wait| &wait.kind) {
-            Some(WaitFor::Timer { due_at: armed, repeat }) if *armed == due_at => *repeat,
+            Some(WaitFor::Timer {
+                due_at: armed,
+                repeat,
+            }) if *armed == due_at => *repeat,
             Some(WaitFor::Timer { .. } | WaitFor::Message { .. }) | None => {
                 return Err(Rejection::NotWaiting(owner));
             }
@@ -29,7 +32,14 @@ impl<'a> Turn<'a> {
             None => (0, None),
         };
         let into = self.receiver(owner, state, element)?;
-        self.event(Event::TimerFired { owner, element, into, due_at, missed, next });
+        self.event(Event::TimerFired {
+            owner,
+            element,
+            into,
+            due_at,
+            missed,
+            next,
+        });
         self.received(owner, element, into);
         Ok(())
     }
@@ -48,13 +58,22 @@ impl<'a> Turn<'a> {
             Some(WaitFor::Timer { .. }) | None => return Err(Rejection::NotWaiting(owner)),
         }
         let into = self.receiver(owner, state, element)?;
-        self.event(Event::MessageCorrelated { owner, element, into, message, variables });
+        self.event(Event::MessageCorrelated {
+            owner,
+            element,
+            into,
+            message,
+            variables,
+        });
         self.received(owner, element, into);
         Ok(())
     }
 
     fn waiting(&self, owner: ElementInstanceKey) -> Result<&'a ElementInstance, Rejection> {
-        self.instance.elements.get(&owner).ok_or(Rejection::NotWaiting(owner))
+        self.instance
+            .elements
+            .get(&owner)
+            .ok_or(Rejection::NotWaiting(owner))
     }
 
     /// The element instance that goes on: the owner itself, or a new one of the event that received.
@@ -72,12 +91,26 @@ impl<'a> Turn<'a> {
             return Ok(self.spawn(element, state.parent));
         }
         let outgoing = &definition.element(state.element).outgoing;
-        let flow = outgoing.iter().copied().find(|flow| definition.flow(*flow).target == element);
+        let flow = outgoing
+            .iter()
+            .copied()
+            .find(|flow| definition.flow(*flow).target == element);
         let flow = flow.ok_or(Rejection::NotWaiting(owner))?;
-        self.event(Event::ElementCompleted { key: owner, element: state.element });
-        self.event(Event::SequenceFlowTaken { scope: state.parent, flow });
+        self.event(Event::ElementCompleted {
+            key: owner,
+            element: state.element,
+        });
+        self.event(Event::SequenceFlowTaken {
+            scope: state.parent,
+            flow,
+        });
         let key = self.next_key();
-        self.event(Event::ElementActivated { key, element, parent: state.parent, flow: Some(flow) });
+        self.event(Event::ElementActivated {
+            key,
+            element,
+            parent: state.parent,
+            flow: Some(flow),
+        });
         Ok(key)
     }
 

@@ -14,7 +14,9 @@ impl<'a> Turn<'a> {
     /// A token on a flow reaches the flow's target. Nothing happens if the token is gone, or if the target waits for
     /// more of them.
     pub(crate) fn enter(&mut self, scope_key: ElementInstanceKey, flow: FlowIndex) {
-        let Some(scope) = self.instance.scope(scope_key) else { return };
+        let Some(scope) = self.instance.scope(scope_key) else {
+            return;
+        };
         let element = self.definition.flow(flow).target;
         if scope.tokens_on(flow) == 0 || !self.is_ready(scope, element) {
             return;
@@ -24,13 +26,23 @@ impl<'a> Turn<'a> {
             return;
         }
         let key = self.next_key();
-        self.event(Event::ElementActivated { key, element, parent: scope_key, flow: Some(flow) });
+        self.event(Event::ElementActivated {
+            key,
+            element,
+            parent: scope_key,
+            flow: Some(flow),
+        });
         self.then(Step::Activate(key));
     }
 
     /// Stops the tokens that stand on flows, once for all of them.
     pub(crate) fn too_many(&mut self, code: &'static str, what: &str, element: ElementIndex) {
-        if self.instance.incidents.values().any(|incident| incident.resume == Resume::Tokens) {
+        if self
+            .instance
+            .incidents
+            .values()
+            .any(|incident| incident.resume == Resume::Tokens)
+        {
             return;
         }
         let message = format!(
@@ -38,7 +50,12 @@ impl<'a> Turn<'a> {
              Correct the variables or cancel it, or retry to let it go on.",
             self.definition.element(element).id
         );
-        self.incident(ElementInstanceKey::ROOT, element, Resume::Tokens, Failure { code, message });
+        self.incident(
+            ElementInstanceKey::ROOT,
+            element,
+            Resume::Tokens,
+            Failure { code, message },
+        );
     }
 
     fn is_ready(&self, scope: &Scope, element: ElementIndex) -> bool {
@@ -72,13 +89,22 @@ impl<'a> Turn<'a> {
         let inputs = match info.mapping.as_deref() {
             Some(mapping) if !mapping.inputs.is_empty() => {
                 let inputs = mapping::inputs(mapping, self, state.parent)?;
-                self.event(Event::VariablesSet { scope: key, variables: inputs.clone() });
+                self.event(Event::VariablesSet {
+                    scope: key,
+                    variables: inputs.clone(),
+                });
                 Some(inputs)
             }
             Some(_) | None => None,
         };
         let locals = inputs.as_ref().unwrap_or(&state.variables);
-        let me = Active { key, element: state.element, info, state, locals };
+        let me = Active {
+            key,
+            element: state.element,
+            info,
+            state,
+            locals,
+        };
         self.arm_boundaries(&me)?;
         info.behaviour.activate(self, &me)
     }
@@ -102,7 +128,9 @@ impl<'a> Turn<'a> {
     fn results(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
         let results = match &state.stage {
             Stage::Leaving { results } => Some(results),
-            Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => None,
+            Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => {
+                None
+            }
         };
         let info = self.definition.element(state.element);
         match info.mapping.as_deref() {
@@ -113,7 +141,10 @@ impl<'a> Turn<'a> {
             }
             Some(_) | None => {
                 if results.is_some_and(|results| !results.is_empty()) {
-                    self.event(Event::ResultsMerged { key, element: state.element });
+                    self.event(Event::ResultsMerged {
+                        key,
+                        element: state.element,
+                    });
                 }
             }
         }
@@ -125,7 +156,13 @@ impl<'a> Turn<'a> {
         let Some(state) = self.at_work(key) else { return };
         let (element, parent) = (state.element, state.parent);
         let info = self.definition.element(element);
-        let me = Active { key, element, info, state, locals: &state.variables };
+        let me = Active {
+            key,
+            element,
+            info,
+            state,
+            locals: &state.variables,
+        };
         let flows = match info.behaviour.leave(self, &me) {
             Ok(flows) => flows,
             Err(failure) => return self.incident(key, element, Resume::Completion, *failure),
@@ -161,6 +198,9 @@ impl<'a> Turn<'a> {
 
     /// The element instance, if nothing has ended or stopped it.
     fn at_work(&self, key: ElementInstanceKey) -> Option<&'a ElementInstance> {
-        self.instance.elements.get(&key).filter(|state| state.incident.is_none())
+        self.instance
+            .elements
+            .get(&key)
+            .filter(|state| state.incident.is_none())
     }
 }

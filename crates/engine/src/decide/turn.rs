@@ -38,13 +38,23 @@ impl<'a> Turn<'a> {
         from: ElementInstanceKey,
         front: Option<&'v Variables>,
     ) -> Visible<'v> {
-        Visible { instance: self.instance, from, front, now: self.now }
+        Visible {
+            instance: self.instance,
+            from,
+            front,
+            now: self.now,
+        }
     }
 
     /// Activates an element that no token on a flow leads to.
     pub(crate) fn spawn(&mut self, element: ElementIndex, parent: ElementInstanceKey) -> ElementInstanceKey {
         let key = self.next_key();
-        self.event(Event::ElementActivated { key, element, parent, flow: None });
+        self.event(Event::ElementActivated {
+            key,
+            element,
+            parent,
+            flow: None,
+        });
         key
     }
 
@@ -111,7 +121,11 @@ impl<'a> Turn<'a> {
             let flow = self.definition.flow(flow);
             if let Some(condition) = &flow.condition {
                 let values = condition.values(&scope);
-                let values = if values.is_empty() { String::new() } else { format!(" with {values}") };
+                let values = if values.is_empty() {
+                    String::new()
+                } else {
+                    format!(" with {values}")
+                };
                 saw.push(format!("`{}` of flow `{}`{values}", condition.text, flow.id));
             }
         }

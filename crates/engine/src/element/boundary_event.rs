@@ -37,7 +37,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         true => Catches::Error(reader.error_catch(*definition)?),
         false => Catches::Trigger(reader.trigger(definition)?),
     };
-    Some(Box::new(BoundaryEvent { is_interrupting, catches }))
+    Some(Box::new(BoundaryEvent {
+        is_interrupting,
+        catches,
+    }))
 }
 
 impl Behaviour for BoundaryEvent {

@@ -34,7 +34,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
                 );
             };
             let message = error.name.unwrap_or_else(|| error.code.clone());
-            Some(Box::new(EndEvent::Error { code: error.code, message }))
+            Some(Box::new(EndEvent::Error {
+                code: error.code,
+                message,
+            }))
         }
         _ => reader.unsupported_event(&definitions),
     }

@@ -28,7 +28,7 @@ pub(crate) struct JobTask {
 }
 
 impl JobTask {
-    pub(crate) fn new(job: JobSpec) -> Box<dyn Behaviour> {
+    pub(crate) fn boxed(job: JobSpec) -> Box<dyn Behaviour> {
         Box::new(Self { job })
     }
 }
@@ -36,7 +36,11 @@ impl JobTask {
 impl JobSpec {
     /// A job of a fixed type.
     pub(crate) fn fixed(job_type: &str, headers: Vec<(Arc<str>, Arc<str>)>) -> Self {
-        Self { job_type: Text::Literal(job_type.into()), retries: None, headers: headers.into() }
+        Self {
+            job_type: Text::Literal(job_type.into()),
+            retries: None,
+            headers: headers.into(),
+        }
     }
 
     /// Reads `zeebe:taskDefinition`, or the external task of the Java engines. None if neither is there; inside, none
@@ -45,7 +49,9 @@ impl JobSpec {
         if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
             return Some(read_zeebe(reader, definition));
         }
-        let vendor = VENDORS.iter().find(|vendor| reader.element.attribute_in(vendor, "topic").is_some())?;
+        let vendor = VENDORS
+            .iter()
+            .find(|vendor| reader.element.attribute_in(vendor, "topic").is_some())?;
         let topic = reader.element.attribute_in(vendor, "topic")?;
         if topic.trim().is_empty() {
             return Some(missing_type(reader));
@@ -60,11 +66,17 @@ impl JobSpec {
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
-    let Some(job_type) = definition.attribute("type").filter(|text| !text.trim().is_empty()) else {
+    let Some(job_type) = definition
+        .attribute("type")
+        .filter(|text| !text.trim().is_empty())
+    else {
         return missing_type(reader);
     };
     let job_type = reader.text(job_type, definition.position)?;
-    let retries = match definition.attribute("retries").filter(|text| !text.trim().is_empty()) {
+    let retries = match definition
+        .attribute("retries")
+        .filter(|text| !text.trim().is_empty())
+    {
         Some(text) => Some(reader.text(text, definition.position)?),
         None => None,
     };
@@ -79,11 +91,20 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
         );
     }
     let headers = reader.element.extension(&Namespace::Zeebe, "taskHeaders");
-    let headers = headers.into_iter().flat_map(|headers| headers.children_named("header"));
+    let headers = headers
+        .into_iter()
+        .flat_map(|headers| headers.children_named("header"));
     let headers = headers.filter_map(|header| {
-        Some((header.attribute("key")?.into(), header.attribute("value").unwrap_or_default().into()))
+        Some((
+            header.attribute("key")?.into(),
+            header.attribute("value").unwrap_or_default().into(),
+        ))
     });
-    Some(JobSpec { job_type, retries, headers: headers.collect() })
+    Some(JobSpec {
+        job_type,
+        retries,
+        headers: headers.collect(),
+    })
 }
 
 /// Says that an activity has no job type.
@@ -101,9 +122,14 @@ impl Behaviour for JobTask {
         let job_type = match &self.job.job_type {
             Text::Literal(_) => None,
             Text::Computed(computed) => {
-                let job_type = computed.string("the job type", &scope)?.filter(|text| !text.is_empty());
+                let job_type = computed
+                    .string("the job type", &scope)?
+                    .filter(|text| !text.is_empty());
                 Some(job_type.ok_or_else(|| {
-                    let message = format!("the job type: `{}` gave nothing. Correct the variables and retry.", computed.text);
+                    let message = format!(
+                        "the job type: `{}` gave nothing. Correct the variables and retry.",
+                        computed.text
+                    );
                     Failure::new("expression-failed", message)
                 })?)
             }
@@ -113,12 +139,18 @@ impl Behaviour for JobTask {
             Some(text) => {
                 let retries = text.string("the retries", &scope)?.unwrap_or_default();
                 retries.trim().parse().map_err(|_| {
-                    let message = format!("`{retries}` is not a number of retries. Correct the variables and retry.");
+                    let message =
+                        format!("`{retries}` is not a number of retries. Correct the variables and retry.");
                     Failure::new("expression-failed", message)
                 })?
             }
         };
-        turn.event(Event::JobCreated { key: me.key, element: me.element, retries: retries.max(1), job_type });
+        turn.event(Event::JobCreated {
+            key: me.key,
+            element: me.element,
+            retries: retries.max(1),
+            job_type,
+        });
         Ok(())
     }
 

@@ -37,8 +37,17 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
             "set messageRef to the id of a `message` element",
         );
     };
-    let Some(name) = message.name().or(message.id()).filter(|name| !name.trim().is_empty()) else {
-        return reader.refuse_at(message.position, "message-name-missing", "the message has no name", "name it");
+    let Some(name) = message
+        .name()
+        .or(message.id())
+        .filter(|name| !name.trim().is_empty())
+    else {
+        return reader.refuse_at(
+            message.position,
+            "message-name-missing",
+            "the message has no name",
+            "name it",
+        );
     };
     let name = reader.text(name, message.attribute_position("name"))?;
     let subscription = message.extension(&Namespace::Zeebe, "subscription");
@@ -46,7 +55,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
         Some(text) => Some(reader.text(text, message.position)?),
         None => None,
     };
-    Some(MessageSpec { name, correlation_key })
+    Some(MessageSpec {
+        name,
+        correlation_key,
+    })
 }
 
 /// Subscribes `owner` to the message for `element`.
@@ -60,7 +72,9 @@ pub(super) fn subscribe(
     let name = match &message.name {
         Text::Literal(_) => None,
         Text::Computed(computed) => {
-            let name = computed.string("the message name", &scope)?.filter(|name| !name.is_empty());
+            let name = computed
+                .string("the message name", &scope)?
+                .filter(|name| !name.is_empty());
             Some(name.ok_or_else(|| missing("the message name", &computed.text))?)
         }
     };
@@ -72,7 +86,12 @@ pub(super) fn subscribe(
             key.ok_or_else(|| missing("the correlation key", &computed.text))?
         }
     };
-    turn.event(Event::MessageSubscribed { owner: owner.key, element, name, correlation_key });
+    turn.event(Event::MessageSubscribed {
+        owner: owner.key,
+        element,
+        name,
+        correlation_key,
+    });
     Ok(())
 }
 

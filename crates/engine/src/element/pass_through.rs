@@ -25,3 +25,8 @@ impl Behaviour for PassThrough {
         Ok(())
     }
 }
+
+/// Stands in for an element that was refused, so that the rest of its process can be checked.
+pub(crate) fn placeholder() -> Box<dyn Behaviour> {
+    Box::new(PassThrough)
+}

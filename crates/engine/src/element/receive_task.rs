@@ -15,7 +15,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         return reader.unsupported("a receive task that creates instances");
     }
     let message = message::read(reader, reader.node)?;
-    Some(Box::new(ReceiveTask { trigger: Trigger::Message(message) }))
+    Some(Box::new(ReceiveTask {
+        trigger: Trigger::Message(message),
+    }))
 }
 
 impl Behaviour for ReceiveTask {

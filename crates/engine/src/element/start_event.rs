@@ -24,6 +24,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
             false => reader.unsupported_event(&definitions),
         };
     };
+    if reader.is_in_event_sub_process() {
+        return reader.unsupported("the start event of an event sub-process");
+    }
     if reader.parent.is_some() {
         return reader.refuse(
             "sub-process-start-not-none",

@@ -1,7 +1,7 @@
 //! Timer events: how a timer is read and armed.
 
-use tidegate_model::document::{Document, NodeId};
 use tidegate_model::ElementIndex;
+use tidegate_model::document::{Document, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
@@ -48,6 +48,11 @@ pub(super) fn arm(
     let (due_at, repeat) = schedule.first(turn.now);
     // Only an event that leaves its owner running can fire again.
     let repeat = repeat.filter(|_| !turn.definition.element(element).behaviour.is_interrupting());
-    turn.event(Event::TimerArmed { owner: owner.key, element, due_at, repeat });
+    turn.event(Event::TimerArmed {
+        owner: owner.key,
+        element,
+        due_at,
+        repeat,
+    });
     Ok(())
 }

@@ -20,28 +20,40 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let zeebe = element.extension(&Namespace::Zeebe, "assignmentDefinition");
     let mut text = |name: &str| {
         let zeebe = zeebe.and_then(|extension| extension.attribute(name));
-        let given = zeebe.or_else(|| reader.vendor_attribute(name)).filter(|text| !text.trim().is_empty());
+        let given = zeebe
+            .or_else(|| reader.vendor_attribute(name))
+            .filter(|text| !text.trim().is_empty());
         match given {
             Some(text) => reader.text(text, element.position).map(Some),
             None => Some(None),
         }
     };
     let (assignee, candidate_groups) = (text("assignee")?, text("candidateGroups")?);
-    Some(Box::new(UserTask { assignee, candidate_groups }))
+    Some(Box::new(UserTask {
+        assignee,
+        candidate_groups,
+    }))
 }
 
 impl Behaviour for UserTask {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
         let scope = turn.visible(me.key, Some(me.locals));
         let assignee = match &self.assignee {
-            Some(text) => text.string("the assignee", &scope)?.filter(|name| !name.is_empty()),
+            Some(text) => text
+                .string("the assignee", &scope)?
+                .filter(|name| !name.is_empty()),
             None => None,
         };
         let candidate_groups = match &self.candidate_groups {
             Some(text) => groups(text, &scope)?,
             None => Vec::new(),
         };
-        turn.event(Event::UserTaskCreated { key: me.key, element: me.element, assignee, candidate_groups });
+        turn.event(Event::UserTaskCreated {
+            key: me.key,
+            element: me.element,
+            assignee,
+            candidate_groups,
+        });
         Ok(())
     }
 }

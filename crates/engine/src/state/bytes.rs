@@ -46,7 +46,10 @@ impl Instance {
     pub fn check(&self, definition: &Definition) -> Result<(), CorruptState> {
         let element = |index: ElementIndex| index.index() < definition.elements.len();
         let scope = |scope: &Scope| {
-            scope.tokens().iter().all(|(flow, _)| flow.index() < definition.flows.len())
+            scope
+                .tokens()
+                .iter()
+                .all(|(flow, _)| flow.index() < definition.flows.len())
         };
         let whole = scope(&self.root)
             && self.incidents.values().all(|incident| element(incident.element))
@@ -67,7 +70,11 @@ impl Instance {
 
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
-        out.array(PARTS)?.u64(self.key.0)?.encode(self.phase)?.u64(self.sequence)?.encode(&self.variables)?;
+        out.array(PARTS)?
+            .u64(self.key.0)?
+            .encode(self.phase)?
+            .u64(self.sequence)?
+            .encode(&self.variables)?;
         write_tokens(out, &self.root)?;
         out.array(self.elements.len() as u64)?;
         for (element_key, element) in &self.elements {
@@ -87,7 +94,11 @@ impl Instance {
         for (incident_key, incident) in &self.incidents {
             out.array(INCIDENT_PARTS)?;
             key::encode(incident_key, out, base)?;
-            key::encode(&incident.element_instance.unwrap_or(ElementInstanceKey::ROOT), out, base)?;
+            key::encode(
+                &incident.element_instance.unwrap_or(ElementInstanceKey::ROOT),
+                out,
+                base,
+            )?;
             out.encode(incident.element)?.encode(incident.resume)?;
             out.str(&incident.code)?.str(&incident.message)?;
         }
@@ -102,14 +113,27 @@ impl Instance {
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
     fn linked(mut self) -> Result<Self, CorruptState> {
-        let links: Vec<_> = self.elements.iter().map(|(child, element)| (*child, element.parent)).collect();
+        let links: Vec<_> = self
+            .elements
+            .iter()
+            .map(|(child, element)| (*child, element.parent))
+            .collect();
         for (child, parent) in links {
             // A parent is always older than what is inside it, so there are no circles.
-            let scope = if parent < child { self.scope_mut(parent) } else { None };
-            scope.ok_or_else(|| CorruptState::new("an element instance without a scope"))?.children.insert(child);
+            let scope = if parent < child {
+                self.scope_mut(parent)
+            } else {
+                None
+            };
+            scope
+                .ok_or_else(|| CorruptState::new("an element instance without a scope"))?
+                .children
+                .insert(child);
         }
         for (incident_key, incident) in &self.incidents {
-            let Some(stopped) = incident.element_instance else { continue };
+            let Some(stopped) = incident.element_instance else {
+                continue;
+            };
             if self.elements.get(&stopped).and_then(|element| element.incident) != Some(*incident_key) {
                 return Err(CorruptState::new("an incident without its element instance"));
             }

@@ -115,6 +115,11 @@ impl Instance {
         self.incidents.len()
     }
 
+    /// True if this job may be worked on: it is open and no incident has stopped it.
+    pub fn has_job(&self, job: ElementInstanceKey) -> bool {
+        self.elements.get(&job).is_some_and(ElementInstance::has_open_job)
+    }
+
     pub(crate) fn scope(&self, key: ElementInstanceKey) -> Option<&Scope> {
         if key == ElementInstanceKey::ROOT {
             return Some(&self.root);
@@ -136,7 +141,11 @@ impl Instance {
             let here = next?;
             next = match here {
                 ElementInstanceKey::ROOT => None,
-                key => Some(self.elements.get(&key).map_or(ElementInstanceKey::ROOT, |e| e.parent)),
+                key => Some(
+                    self.elements
+                        .get(&key)
+                        .map_or(ElementInstanceKey::ROOT, |e| e.parent),
+                ),
             };
             Some(here)
         })
@@ -145,7 +154,8 @@ impl Instance {
     /// Where a result named `name` belongs: the innermost scope from `from` outward that has it, else the instance.
     pub(crate) fn home_of(&self, from: ElementInstanceKey, name: &str) -> ElementInstanceKey {
         let has = |scope: &ElementInstanceKey| {
-            self.variables_of(*scope).is_some_and(|variables| variables.get(name).is_some())
+            self.variables_of(*scope)
+                .is_some_and(|variables| variables.get(name).is_some())
         };
         self.outward(from).find(has).unwrap_or(ElementInstanceKey::ROOT)
     }
@@ -153,7 +163,10 @@ impl Instance {
     /// Everything visible from `from`, the innermost value of each name.
     pub(crate) fn visible(&self, from: ElementInstanceKey) -> Variables {
         let mut all = self.variables.clone();
-        let inner: Vec<_> = self.outward(from).filter(|key| *key != ElementInstanceKey::ROOT).collect();
+        let inner: Vec<_> = self
+            .outward(from)
+            .filter(|key| *key != ElementInstanceKey::ROOT)
+            .collect();
         for key in inner.into_iter().rev() {
             if let Some(variables) = self.variables_of(key)
                 && !variables.is_empty()
@@ -170,16 +183,26 @@ impl Instance {
         const ELEMENT: usize = 256;
         const INCIDENT: usize = 192;
         let of = |variables: &Variables| -> usize {
-            variables.iter().map(|(name, value)| name.len() + value.text().len() + 80).sum()
+            variables
+                .iter()
+                .map(|(name, value)| name.len() + value.text().len() + 80)
+                .sum()
         };
         let elements = self.elements.values().map(|element| {
             let results = match &element.stage {
                 Stage::Leaving { results } => of(results),
-                Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => 0,
+                Stage::Entered
+                | Stage::Job { .. }
+                | Stage::UserTask { .. }
+                | Stage::Waiting
+                | Stage::Running => 0,
             };
             ELEMENT + of(&element.variables) + results + element.waits.len() * 96
         });
-        let incidents = self.incidents.values().map(|incident| INCIDENT + incident.message.len());
+        let incidents = self
+            .incidents
+            .values()
+            .map(|incident| INCIDENT + incident.message.len());
         INSTANCE + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
     }
 }

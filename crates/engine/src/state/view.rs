@@ -5,28 +5,28 @@ use std::sync::Arc;
 use tidegate_model::{ElementIndex, ElementInstanceKey, Timestamp};
 
 use crate::definition::Definition;
-use crate::element::Trigger;
-use crate::state::{Instance, Stage, WaitFor};
+use crate::element::{Shape, Trigger};
+use crate::state::{ElementInstance, Instance, Stage, Wait, WaitFor};
 
-/// One live element instance.
+/// One token: a live element instance, or a token on a flow that waits for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenView<'a> {
+pub struct TokenView {
     /// The element's BPMN id.
-    pub element_id: &'a str,
+    pub element_id: Arc<str>,
     /// The element.
     pub element: ElementIndex,
-    /// The element instance.
-    pub element_instance: ElementInstanceKey,
+    /// The element instance; none for a token that waits on a flow into the element.
+    pub element_instance: Option<ElementInstanceKey>,
     /// How it is.
     pub state: TokenState,
 }
 
-/// How a live element instance is.
+/// How a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
     /// It works, or elements inside it do.
     Active,
-    /// It waits for an event, a worker or a person.
+    /// It waits for an event, a worker or a person, or for other tokens.
     Waiting,
     /// An incident stopped it.
     Incident,
@@ -45,36 +45,36 @@ impl TokenState {
 
 /// One thing that an instance waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitView<'a> {
+pub struct WaitView {
     /// The element that goes on when it comes.
-    pub element_id: &'a str,
+    pub element_id: Arc<str>,
     /// That element.
     pub element: ElementIndex,
     /// The element instance that waits.
     pub element_instance: ElementInstanceKey,
     /// What it waits for.
-    pub kind: WaitKind<'a>,
+    pub kind: WaitKind,
 }
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitKind<'a> {
+pub enum WaitKind {
     /// A job of this type.
-    Job(&'a str),
+    Job(Arc<str>),
     /// A person, by name where one has taken it.
-    UserTask(Option<&'a str>),
+    UserTask(Option<String>),
     /// A timer that is due then.
     Timer(Timestamp),
     /// A message.
     Message {
         /// Its name.
-        name: &'a str,
+        name: Arc<str>,
         /// Its correlation key.
-        correlation_key: &'a str,
+        correlation_key: String,
     },
 }
 
-impl WaitKind<'_> {
+impl WaitKind {
     /// The word for the API.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -88,76 +88,93 @@ impl WaitKind<'_> {
     /// The detail as text: job type, assignee, due time, or name and key.
     pub fn detail(&self) -> String {
         match self {
-            Self::Job(job_type) => (*job_type).to_owned(),
-            Self::UserTask(assignee) => assignee.unwrap_or_default().to_owned(),
+            Self::Job(job_type) => job_type.to_string(),
+            Self::UserTask(assignee) => assignee.clone().unwrap_or_default(),
             Self::Timer(due_at) => due_at.to_string(),
-            Self::Message { name, correlation_key: "" } => (*name).to_owned(),
-            Self::Message { name, correlation_key } => format!("{name} / {correlation_key}"),
+            Self::Message {
+                name,
+                correlation_key,
+            } if correlation_key.is_empty() => name.to_string(),
+            Self::Message {
+                name,
+                correlation_key,
+            } => format!("{name} / {correlation_key}"),
         }
     }
 }
 
 impl Instance {
-    /// The live element instances, oldest first.
-    pub fn tokens<'a>(&'a self, definition: &'a Definition) -> Vec<TokenView<'a>> {
-        let view = |(key, instance): (&ElementInstanceKey, &'a super::ElementInstance)| {
+    /// The live element instances, oldest first, then the tokens that wait on flows.
+    pub fn tokens(&self, definition: &Definition) -> Vec<TokenView> {
+        let view = |element: ElementIndex, element_instance, state| TokenView {
+            element_id: Arc::clone(&definition.element(element).id),
+            element,
+            element_instance,
+            state,
+        };
+        let live = self.elements.iter().map(|(key, instance)| {
             let state = match (&instance.stage, instance.incident) {
                 (_, Some(_)) => TokenState::Incident,
                 (Stage::Entered | Stage::Running | Stage::Leaving { .. }, None) => TokenState::Active,
                 (Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting, None) => TokenState::Waiting,
             };
-            TokenView {
-                element_id: &definition.element(instance.element).id,
-                element: instance.element,
-                element_instance: *key,
-                state,
-            }
-        };
-        self.elements.iter().map(view).collect()
+            view(instance.element, Some(*key), state)
+        });
+        let inner = self
+            .elements
+            .values()
+            .filter_map(|instance| instance.scope.as_deref());
+        let on_flows = std::iter::once(&self.root)
+            .chain(inner)
+            .flat_map(|scope| scope.tokens())
+            .map(|(flow, _)| {
+                let element = definition.flow(*flow).target;
+                let info = definition.element(element);
+                let joins = info.behaviour.shape() == Shape::Join || info.start_quantity > 1;
+                view(
+                    element,
+                    None,
+                    if joins {
+                        TokenState::Waiting
+                    } else {
+                        TokenState::Incident
+                    },
+                )
+            });
+        live.chain(on_flows).collect()
     }
 
     /// Everything the instance waits for, oldest first.
-    pub fn waiting_for<'a>(&'a self, definition: &'a Definition) -> Vec<WaitView<'a>> {
+    pub fn waiting_for(&self, definition: &Definition) -> Vec<WaitView> {
         let mut all = Vec::new();
         for (key, instance) in &self.elements {
-            let mut push = |element: ElementIndex, kind| {
-                let element_id = &*definition.element(element).id;
-                all.push(WaitView { element_id, element, element_instance: *key, kind });
-            };
-            if instance.incident.is_none() {
-                match &instance.stage {
-                    Stage::Job { job_type, .. } => {
-                        let fixed = definition.element(instance.element).behaviour.job();
-                        let fixed = fixed.and_then(|job| job.job_type.literal());
-                        let job_type = job_type.as_deref().or(fixed.map(|text| &**text));
-                        push(instance.element, WaitKind::Job(job_type.unwrap_or_default()));
-                    }
-                    Stage::UserTask { assignee, .. } => {
-                        push(instance.element, WaitKind::UserTask(assignee.as_deref()));
-                    }
-                    Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => {}
+            let view = |element: ElementIndex, kind| {
+                let element_id = Arc::clone(&definition.element(element).id);
+                WaitView {
+                    element_id,
+                    element,
+                    element_instance: *key,
+                    kind,
                 }
-            }
-            for wait in &instance.waits {
-                let kind = match &wait.kind {
-                    WaitFor::Timer { due_at, .. } => WaitKind::Timer(*due_at),
-                    WaitFor::Message { name, correlation_key } => WaitKind::Message {
-                        name: match name {
-                            Some(computed) => computed,
-                            None => fixed_name(definition, wait.element).map_or("", |name| name),
-                        },
-                        correlation_key,
-                    },
-                };
-                push(wait.element, kind);
-            }
+            };
+            all.extend(work(definition, instance).map(|kind| view(instance.element, kind)));
+            all.extend(
+                instance
+                    .waits
+                    .iter()
+                    .map(|wait| view(wait.element, awaited(definition, wait))),
+            );
         }
         all
     }
 
     /// The latest-started activity that still runs, else the one that completed last.
     pub fn last_activity<'a>(&self, definition: &'a Definition) -> Option<(ElementInstanceKey, &'a str)> {
-        let running = self.elements.iter().rev().map(|(key, instance)| (*key, instance.element));
+        let running = self
+            .elements
+            .iter()
+            .rev()
+            .map(|(key, instance)| (*key, instance.element));
         running
             .filter(|(_, element)| definition.element(*element).is_activity)
             .chain(self.last_completed)
@@ -166,15 +183,46 @@ impl Instance {
     }
 }
 
-/// The fixed name of the message that `element` receives.
-pub(crate) fn message_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
-    let fixed = fixed_name(definition, element);
-    fixed.map_or_else(|| "".into(), Arc::clone)
+/// The job or person that an element instance waits for.
+fn work(definition: &Definition, instance: &ElementInstance) -> Option<WaitKind> {
+    if instance.incident.is_some() {
+        return None;
+    }
+    match &instance.stage {
+        Stage::Job { job_type, .. } => {
+            let fixed = definition.element(instance.element).behaviour.job();
+            let fixed = fixed.and_then(|job| job.job_type.literal());
+            let computed = job_type.as_deref().map(Arc::from);
+            Some(WaitKind::Job(
+                computed.or(fixed.map(Arc::clone)).unwrap_or_else(|| "".into()),
+            ))
+        }
+        Stage::UserTask { assignee, .. } => Some(WaitKind::UserTask(assignee.clone())),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
+    }
 }
 
-fn fixed_name(definition: &Definition, element: ElementIndex) -> Option<&Arc<str>> {
-    match definition.element(element).behaviour.trigger()? {
-        Trigger::Message(message) => message.name.literal(),
-        Trigger::Timer(_) => None,
+fn awaited(definition: &Definition, wait: &Wait) -> WaitKind {
+    match &wait.kind {
+        WaitFor::Timer { due_at, .. } => WaitKind::Timer(*due_at),
+        WaitFor::Message {
+            name,
+            correlation_key,
+        } => WaitKind::Message {
+            name: match name {
+                Some(computed) => computed.as_str().into(),
+                None => message_name(definition, wait.element),
+            },
+            correlation_key: correlation_key.clone(),
+        },
     }
+}
+
+/// The fixed name of the message that `element` receives.
+pub(crate) fn message_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
+    let fixed = match definition.element(element).behaviour.trigger() {
+        Some(Trigger::Message(message)) => message.name.literal(),
+        Some(Trigger::Timer(_)) | None => None,
+    };
+    fixed.map_or_else(|| "".into(), Arc::clone)
 }

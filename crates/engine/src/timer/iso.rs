@@ -14,7 +14,10 @@ const WEEK: i64 = 7 * DAY;
 /// Reads `P1Y2M3W4DT5H6M7.5S`.
 pub(crate) fn duration(text: &str) -> Result<Period, String> {
     read_duration(text.trim()).ok_or_else(|| {
-        format!("`{}` is not an ISO 8601 duration, for example PT30S or P1DT12H", shorten(text))
+        format!(
+            "`{}` is not an ISO 8601 duration, for example PT30S or P1DT12H",
+            shorten(text)
+        )
     })
 }
 
@@ -31,7 +34,11 @@ fn read_duration(text: &str) -> Option<Period> {
     let mut period = Period { months: 0, ms: 0 };
     for (value, unit) in parts(date, "YMWD")? {
         match unit {
-            'Y' => period.months = period.months.checked_add(u32::try_from(whole(value)?).ok()?.checked_mul(12)?)?,
+            'Y' => {
+                period.months = period
+                    .months
+                    .checked_add(u32::try_from(whole(value)?).ok()?.checked_mul(12)?)?
+            }
             'M' => period.months = period.months.checked_add(u32::try_from(whole(value)?).ok()?)?,
             'W' => period.ms = period.ms.checked_add(whole(value)?.checked_mul(WEEK)?)?,
             _ => period.ms = period.ms.checked_add(whole(value)?.checked_mul(DAY)?)?,
@@ -78,7 +85,9 @@ fn seconds(text: &str) -> Option<i64> {
     };
     whole(fraction)?;
     let thousandths = format!("{:0<3}", fraction.get(..fraction.len().min(3))?);
-    whole(seconds)?.checked_mul(SECOND)?.checked_add(whole(&thousandths)?)
+    whole(seconds)?
+        .checked_mul(SECOND)?
+        .checked_add(whole(&thousandths)?)
 }
 
 /// Reads a date and time; without an offset it is UTC.
@@ -93,10 +102,18 @@ pub(crate) fn date(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = zoned.parse::<jiff::Zoned>() {
         return Ok(Timestamp::from_ms(time.timestamp().as_millisecond()));
     }
-    let local = text.parse::<DateTime>().ok().and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC).ok());
-    local.map(|time| Timestamp::from_ms(time.timestamp().as_millisecond())).ok_or_else(|| {
-        format!("`{}` is not an ISO 8601 date and time, for example 2026-01-31T08:30:00Z", shorten(text))
-    })
+    // The last two days of the year 9999 are beyond an instant of jiff, and models do write them for "never".
+    let local = text.strip_suffix('Z').unwrap_or(text).parse::<DateTime>().ok();
+    let since = local.map(|local| local.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)));
+    since
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .map(Timestamp::from_ms)
+        .ok_or_else(|| {
+            format!(
+                "`{}` is not an ISO 8601 date and time, for example 2026-01-31T08:30:00Z",
+                shorten(text)
+            )
+        })
 }
 
 /// A repetition: how often (none for ever), from when, and how far apart.
@@ -109,12 +126,23 @@ pub(crate) struct Cycle {
 /// Reads `R3/PT10S`, `R/PT1M` or `R3/2026-01-31T08:30:00Z/PT10S`.
 pub(crate) fn cycle(text: &str) -> Result<Cycle, String> {
     let wrong = || {
-        format!("`{}` is not an ISO 8601 repetition, for example R3/PT10S or R/PT1M", shorten(text))
+        format!(
+            "`{}` is not an ISO 8601 repetition, for example R3/PT10S or R/PT1M",
+            shorten(text)
+        )
     };
     let mut parts = text.trim().split('/');
-    let times = match parts.next().and_then(|part| part.strip_prefix('R')).ok_or_else(wrong)? {
+    let times = match parts
+        .next()
+        .and_then(|part| part.strip_prefix('R'))
+        .ok_or_else(wrong)?
+    {
         "" => None,
-        number => Some(whole(number).and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong)?),
+        number => Some(
+            whole(number)
+                .and_then(|n| u32::try_from(n).ok())
+                .ok_or_else(wrong)?,
+        ),
     };
     let (start, period) = match (parts.next(), parts.next(), parts.next()) {
         (Some(period), None, None) => (None, duration(period)?),
@@ -122,10 +150,16 @@ pub(crate) fn cycle(text: &str) -> Result<Cycle, String> {
         _ => return Err(wrong()),
     };
     if period.is_zero() {
-        return Err(format!("`{}` repeats without any time between two turns", shorten(text)));
+        return Err(format!(
+            "`{}` repeats without any time between two turns",
+            shorten(text)
+        ));
     }
     if times == Some(0) {
-        return Err(format!("`{}` repeats zero times, so it never fires", shorten(text)));
+        return Err(format!(
+            "`{}` repeats zero times, so it never fires",
+            shorten(text)
+        ));
     }
     Ok(Cycle { times, start, period })
 }
@@ -142,11 +176,31 @@ mod tests {
     fn durations_are_read_strictly() {
         let ms = |text| duration(text).map(|period| (period.months, period.ms));
         assert_eq!(ms("PT5S"), Ok((0, 5000)));
-        assert_eq!(ms(" P1Y2M3W4DT5H6M7.25S "), Ok((14, 3 * WEEK + 4 * DAY + 5 * HOUR + 6 * MINUTE + 7250)));
+        assert_eq!(
+            ms(" P1Y2M3W4DT5H6M7.25S "),
+            Ok((14, 3 * WEEK + 4 * DAY + 5 * HOUR + 6 * MINUTE + 7250))
+        );
         assert_eq!(ms("PT0S"), Ok((0, 0)));
         let wrong = [
-            "PT", "P", "", "5 minutes", "P1Y2M3DT4H5M6.7S.8", "-PT5S", "P99999999999Y", "PT1e9S", "PT5", "P5S",
-            "PT1S1M", "PT-5S", "P1D2", "PT1.S", "PT.5S", "P1M1Y", "Pé", "PTé", "P1é",
+            "PT",
+            "P",
+            "",
+            "5 minutes",
+            "P1Y2M3DT4H5M6.7S.8",
+            "-PT5S",
+            "P99999999999Y",
+            "PT1e9S",
+            "PT5",
+            "P5S",
+            "PT1S1M",
+            "PT-5S",
+            "P1D2",
+            "PT1.S",
+            "PT.5S",
+            "P1M1Y",
+            "Pé",
+            "PTé",
+            "P1é",
         ];
         for text in wrong {
             assert!(duration(text).is_err(), "{text}");
@@ -159,11 +213,31 @@ mod tests {
         assert_eq!(date("1970-01-01T01:00:01+01:00").unwrap().as_ms(), 1000);
         assert_eq!(date("1970-01-01T00:00:01").unwrap().as_ms(), 1000);
         assert_eq!(date("1970-01-01T01:00:01@Europe/Paris").unwrap().as_ms(), 1000);
+        assert_eq!(date("9999-12-31T23:59:59Z").unwrap().as_ms(), 253_402_300_799_000);
         assert!(date("soon").is_err());
         let three = cycle("R3/PT10S").unwrap();
-        assert_eq!((three.times, three.start, three.period.ms), (Some(3), None, 10_000));
-        assert_eq!(cycle("R/1970-01-01T00:00:01Z/PT1M").unwrap().start.unwrap().as_ms(), 1000);
-        for text in ["R3", "PT10S", "R/PT0S", "R0/PT1S", "R-1/PT1S", "R3/PT1S/PT1S", "R1/a/b/c", "Rx/PT1S"] {
+        assert_eq!(
+            (three.times, three.start, three.period.ms),
+            (Some(3), None, 10_000)
+        );
+        assert_eq!(
+            cycle("R/1970-01-01T00:00:01Z/PT1M")
+                .unwrap()
+                .start
+                .unwrap()
+                .as_ms(),
+            1000
+        );
+        for text in [
+            "R3",
+            "PT10S",
+            "R/PT0S",
+            "R0/PT1S",
+            "R-1/PT1S",
+            "R3/PT1S/PT1S",
+            "R1/a/b/c",
+            "Rx/PT1S",
+        ] {
             assert!(cycle(text).is_err(), "{text}");
         }
     }

@@ -28,7 +28,11 @@ pub(crate) struct TimerSpec {
 pub(crate) enum Schedule {
     At(Timestamp),
     After(Period),
-    Cycle { times: Option<u32>, start: Option<Timestamp>, period: Period },
+    Cycle {
+        times: Option<u32>,
+        start: Option<Timestamp>,
+        period: Period,
+    },
 }
 
 impl Schedule {
@@ -61,12 +65,24 @@ impl Schedule {
         match self {
             Self::At(time) => (fired == 0).then_some(time),
             Self::After(period) => (fired == 0).then(|| period.after(after)),
-            Self::Cycle { times: Some(times), .. } if fired >= times => None,
-            Self::Cycle { start: None, period, .. } => Some(period.after(after)),
-            Self::Cycle { start: Some(start), period, .. } => {
+            Self::Cycle {
+                times: Some(times), ..
+            } if fired >= times => None,
+            Self::Cycle {
+                start: None, period, ..
+            } => Some(period.after(after)),
+            Self::Cycle {
+                start: Some(start),
+                period,
+                ..
+            } => {
                 // Turns before `after` are never caught up.
                 let upcoming = if fired == 0 { start >= after } else { start > after };
-                if upcoming { Some(start) } else { Repeat { period, left: None }.after(start, after).next }
+                if upcoming {
+                    Some(start)
+                } else {
+                    Repeat { period, left: None }.after(start, after).next
+                }
             }
         }
     }
@@ -75,12 +91,11 @@ impl Schedule {
 impl TimerSpec {
     /// Keeps a text; a fixed one must be right.
     pub(crate) fn new(kind: TimerKind, text: Text) -> Result<Self, String> {
-        let fixed = text.literal().map(|literal| Schedule::read(kind, literal)).transpose()?;
+        let fixed = text
+            .literal()
+            .map(|literal| Schedule::read(kind, literal))
+            .transpose()?;
         Ok(Self { kind, text, fixed })
-    }
-
-    pub(crate) fn kind(&self) -> TimerKind {
-        self.kind
     }
 
     pub(crate) fn fixed(&self) -> Option<Schedule> {
@@ -92,9 +107,28 @@ impl TimerSpec {
         if let Some(schedule) = self.fixed {
             return Ok(schedule);
         }
-        let text = self.text.string("the timer", scope)?.unwrap_or_default();
-        Schedule::read(self.kind, &text)
-            .map_err(|wrong| Failure::new("timer-invalid", format!("{wrong}. Correct the variables and retry.")))
+        let written = self
+            .text
+            .string("the timer", scope)?
+            .unwrap_or_else(|| "null".to_owned());
+        Schedule::read(self.kind, &written).map_err(|wrong| {
+            let source = match &self.text {
+                Text::Literal(_) => String::new(),
+                Text::Computed(computed) => {
+                    let values = computed.values(scope);
+                    let saw = if values.is_empty() {
+                        String::new()
+                    } else {
+                        format!(", which saw {values}")
+                    };
+                    format!("; it comes from `{}`{saw}", computed.text)
+                }
+            };
+            Failure::new(
+                "timer-invalid",
+                format!("{wrong}{source}. Correct the variables and retry."),
+            )
+        })
     }
 }
 
@@ -107,7 +141,10 @@ mod tests {
         let every = Schedule::read(TimerKind::Cycle, "R/1970-01-01T00:00:00Z/PT1S").unwrap();
         let now = Timestamp::from_ms(1_700_000_000_500);
         assert_eq!(every.next(now, 0), Some(Timestamp::from_ms(1_700_000_001_000)));
-        assert_eq!(every.next(Timestamp::from_ms(1_700_000_001_000), 1), Some(Timestamp::from_ms(1_700_000_002_000)));
+        assert_eq!(
+            every.next(Timestamp::from_ms(1_700_000_001_000), 1),
+            Some(Timestamp::from_ms(1_700_000_002_000))
+        );
         let twice = Schedule::read(TimerKind::Cycle, "R2/PT1S").unwrap();
         assert_eq!(twice.next(now, 1), Some(Timestamp::from_ms(1_700_000_001_500)));
         assert_eq!(twice.next(now, 2), None);

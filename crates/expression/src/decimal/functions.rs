@@ -5,11 +5,18 @@ use super::{Decimal, Rounding};
 impl Decimal {
     /// The nearest binary number, for first guesses.
     fn approximate(&self) -> f64 {
-        format!("{}e{}", self.coefficient, self.exponent).parse::<f64>().unwrap_or(0.0) * if self.negative { -1.0 } else { 1.0 }
+        format!("{}e{}", self.coefficient, self.exponent)
+            .parse::<f64>()
+            .unwrap_or(0.0)
+            * if self.negative { -1.0 } else { 1.0 }
     }
 
     fn from_f64(value: f64) -> Option<Decimal> {
-        if value.is_finite() { format!("{value:e}").parse().ok() } else { None }
+        if value.is_finite() {
+            format!("{value:e}").parse().ok()
+        } else {
+            None
+        }
     }
 
     /// Square root; `None` below zero.
@@ -22,15 +29,25 @@ impl Decimal {
         }
         // The exponent is taken out first: a binary number does not reach as far as a decimal one.
         let shift = self.exponent - self.exponent % 2;
-        let base = Decimal { exponent: self.exponent - shift, ..*self };
+        let base = Decimal {
+            exponent: self.exponent - shift,
+            ..*self
+        };
         let half = Decimal::scaled(5, -1)?;
         let mut root = Decimal::from_f64(base.approximate().sqrt())?;
         for _ in 0..3 {
             root = root.add(&base.divide(&root)?)?.multiply(&half)?;
         }
-        let root = Decimal { exponent: root.exponent + shift / 2, ..root };
+        let root = Decimal {
+            exponent: root.exponent + shift / 2,
+            ..root
+        };
         let exact = root.rescale(i32::from(-self.exponent).max(0), Rounding::HalfEven)?;
-        Some(if exact.multiply(&exact)? == *self { exact.trimmed() } else { root })
+        Some(if exact.multiply(&exact)? == *self {
+            exact.trimmed()
+        } else {
+            root
+        })
     }
 
     /// The exponential function; `None` on overflow.
@@ -88,7 +105,11 @@ impl Decimal {
         const LARGEST: i64 = 1_000_000;
         if let Some(whole) = exponent.to_i64().filter(|whole| whole.abs() <= LARGEST) {
             let result = self.whole_power(whole.unsigned_abs())?;
-            return if whole < 0 { Decimal::ONE.divide(&result) } else { Some(result) };
+            return if whole < 0 {
+                Decimal::ONE.divide(&result)
+            } else {
+                Some(result)
+            };
         }
         if self.coefficient == 0 {
             return (!exponent.negative).then_some(Decimal::ZERO);

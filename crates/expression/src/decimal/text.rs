@@ -43,7 +43,10 @@ impl FromStr for Decimal {
         whole.bytes().try_for_each(|digit| reader.take(digit, false))?;
         fraction.bytes().try_for_each(|digit| reader.take(digit, true))?;
         let exponent = exponent.checked_add(reader.exponent).ok_or(NotADecimal)?;
-        let rest = Rest { half: reader.half, exact: reader.exact };
+        let rest = Rest {
+            half: reader.half,
+            exact: reader.exact,
+        };
         Decimal::build(negative, reader.coefficient, exponent, rest).ok_or(NotADecimal)
     }
 }
@@ -55,7 +58,11 @@ fn exponent(text: &str) -> Result<i32, NotADecimal> {
     }
     // Far beyond every range, yet safe to add to.
     let magnitude = digits.parse::<i32>().unwrap_or(i32::MAX).min(1_000_000_000);
-    Ok(if text.starts_with('-') { -magnitude } else { magnitude })
+    Ok(if text.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    })
 }
 
 struct Reader {
@@ -68,7 +75,13 @@ struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        Reader { coefficient: 0, exponent: 0, half: EXACT.half, exact: true, cutting: false }
+        Reader {
+            coefficient: 0,
+            exponent: 0,
+            half: EXACT.half,
+            exact: true,
+            cutting: false,
+        }
     }
 }
 

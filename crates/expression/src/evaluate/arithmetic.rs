@@ -53,7 +53,11 @@ impl Machine<'_> {
     }
 }
 
-fn numbers(left: &Value, right: &Value, operation: impl Fn(&Decimal, &Decimal) -> Option<Decimal>) -> Option<Value> {
+fn numbers(
+    left: &Value,
+    right: &Value,
+    operation: impl Fn(&Decimal, &Decimal) -> Option<Decimal>,
+) -> Option<Value> {
     operation(left.as_number()?, right.as_number()?).map(Value::Number)
 }
 
@@ -70,18 +74,17 @@ pub(crate) fn add(left: &Value, right: &Value) -> Option<Value> {
         (Value::Number(a), Value::Number(b)) => a.add(b).map(Value::Number),
         (Value::DaysTimeDuration(a), Value::DaysTimeDuration(b)) => days(a.nanos() + b.nanos()),
         (Value::YearsMonthsDuration(a), Value::YearsMonthsDuration(b)) => months(a.months() + b.months()),
-        (Value::DateTime(at), Value::DaysTimeDuration(by)) | (Value::DaysTimeDuration(by), Value::DateTime(at)) => {
-            at.add(*by).map(Value::date_time)
-        }
-        (Value::DateTime(at), Value::YearsMonthsDuration(by)) | (Value::YearsMonthsDuration(by), Value::DateTime(at)) => {
+        (Value::DateTime(at), Value::DaysTimeDuration(by))
+        | (Value::DaysTimeDuration(by), Value::DateTime(at)) => at.add(*by).map(Value::date_time),
+        (Value::DateTime(at), Value::YearsMonthsDuration(by))
+        | (Value::YearsMonthsDuration(by), Value::DateTime(at)) => {
             at.add_months(by.months()).map(Value::date_time)
         }
         (Value::Date(at), Value::DaysTimeDuration(by)) | (Value::DaysTimeDuration(by), Value::Date(at)) => {
             at.at_midnight(None).add(*by).map(|at| Value::Date(at.date))
         }
-        (Value::Date(at), Value::YearsMonthsDuration(by)) | (Value::YearsMonthsDuration(by), Value::Date(at)) => {
-            at.add_months(by.months()).map(Value::Date)
-        }
+        (Value::Date(at), Value::YearsMonthsDuration(by))
+        | (Value::YearsMonthsDuration(by), Value::Date(at)) => at.add_months(by.months()).map(Value::Date),
         (Value::Time(at), Value::DaysTimeDuration(by)) | (Value::DaysTimeDuration(by), Value::Time(at)) => {
             Some(Value::time(at.add(*by)))
         }
@@ -92,12 +95,12 @@ pub(crate) fn add(left: &Value, right: &Value) -> Option<Value> {
 pub(crate) fn subtract(left: &Value, right: &Value) -> Option<Value> {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => a.subtract(b).map(Value::Number),
-        (Value::Time(a), Value::Time(b)) => {
-            (a.zone.is_some() == b.zone.is_some()).then(|| days(a.nanos() - b.nanos())).flatten()
-        }
-        (Value::Date(_) | Value::DateTime(_), Value::Date(_) | Value::DateTime(_)) => {
-            instant(left)?.since(&instant(right)?).map(Value::DaysTimeDuration)
-        }
+        (Value::Time(a), Value::Time(b)) => (a.zone.is_some() == b.zone.is_some())
+            .then(|| days(a.nanos() - b.nanos()))
+            .flatten(),
+        (Value::Date(_) | Value::DateTime(_), Value::Date(_) | Value::DateTime(_)) => instant(left)?
+            .since(&instant(right)?)
+            .map(Value::DaysTimeDuration),
         (Value::DaysTimeDuration(_), Value::Date(_) | Value::DateTime(_) | Value::Time(_)) => None,
         (Value::YearsMonthsDuration(_), Value::Date(_) | Value::DateTime(_)) => None,
         (_, Value::DaysTimeDuration(_) | Value::YearsMonthsDuration(_)) => add(left, &negate(right)?),
@@ -136,12 +139,12 @@ pub(crate) fn multiply(left: &Value, right: &Value) -> Option<Value> {
 fn divide(left: &Value, right: &Value) -> Option<Value> {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => a.divide(b).map(Value::Number),
-        (Value::DaysTimeDuration(a), Value::DaysTimeDuration(b)) => {
-            Decimal::scaled(a.nanos(), 0)?.divide(&Decimal::scaled(b.nanos(), 0)?).map(Value::Number)
-        }
-        (Value::YearsMonthsDuration(a), Value::YearsMonthsDuration(b)) => {
-            Decimal::from(a.months()).divide(&b.months().into()).map(Value::Number)
-        }
+        (Value::DaysTimeDuration(a), Value::DaysTimeDuration(b)) => Decimal::scaled(a.nanos(), 0)?
+            .divide(&Decimal::scaled(b.nanos(), 0)?)
+            .map(Value::Number),
+        (Value::YearsMonthsDuration(a), Value::YearsMonthsDuration(b)) => Decimal::from(a.months())
+            .divide(&b.months().into())
+            .map(Value::Number),
         (duration, Value::Number(divisor)) => scale(duration, |number| number.divide(divisor)),
         _ => None,
     }
@@ -149,7 +152,9 @@ fn divide(left: &Value, right: &Value) -> Option<Value> {
 
 fn scale(duration: &Value, by: impl Fn(&Decimal) -> Option<Decimal>) -> Option<Value> {
     match duration {
-        Value::DaysTimeDuration(duration) => days(by(&Decimal::scaled(duration.nanos(), 0)?)?.to_scaled_i128(0)?),
+        Value::DaysTimeDuration(duration) => {
+            days(by(&Decimal::scaled(duration.nanos(), 0)?)?.to_scaled_i128(0)?)
+        }
         Value::YearsMonthsDuration(duration) => {
             months(i64::try_from(by(&duration.months().into())?.to_scaled_i128(0)?).ok()?)
         }

@@ -35,7 +35,11 @@ impl Function {
     }
 
     pub(crate) fn depth(&self) -> u32 {
-        if let Kind::Closure(closure) = &self.0 { closure.depth } else { 0 }
+        if let Kind::Closure(closure) = &self.0 {
+            closure.depth
+        } else {
+            0
+        }
     }
 
     pub(crate) fn same(&self, other: &Function) -> bool {
@@ -52,37 +56,72 @@ impl Function {
         match &self.0 {
             Kind::BuiltIn(_) => any,
             Kind::Closure(closure) => {
-                let conforms = |(wanted, own): (&Type, &Parameter)| own.kind == Type::Any || own.kind == *wanted;
-                any || (parameters.len() == closure.parameters.len() && parameters.iter().zip(closure.parameters.iter()).all(conforms))
+                let conforms =
+                    |(wanted, own): (&Type, &Parameter)| own.kind == Type::Any || own.kind == *wanted;
+                any || (parameters.len() == closure.parameters.len()
+                    && parameters.iter().zip(closure.parameters.iter()).all(conforms))
             }
         }
     }
 
     /// The number of parameters, if it is a closure.
     pub(crate) fn arity(&self) -> Option<usize> {
-        if let Kind::Closure(closure) = &self.0 { Some(closure.parameters.len()) } else { None }
+        if let Kind::Closure(closure) = &self.0 {
+            Some(closure.parameters.len())
+        } else {
+            None
+        }
     }
 }
 
 impl Machine<'_> {
-    pub(super) fn closure(&mut self, code: &Arc<Code>, parameters: &Arc<[Parameter]>, body: NodeId) -> Outcome {
-        self.step(self.frames.len() as u64)?;
-        self.charge(self.frames.len().saturating_mul(size_of::<Frame>()))?;
-        let captured = self.frames.clone();
+    pub(super) fn closure(
+        &mut self,
+        code: &Arc<Code>,
+        parameters: &Arc<[Parameter]>,
+        body: NodeId,
+        free: &[Arc<str>],
+    ) -> Outcome {
+        let count = self.frames.len() + free.len();
+        self.step(count as u64)?;
+        self.charge(count.saturating_mul(size_of::<Frame>()))?;
+        // Variables too: the function may outlive this evaluation and be called in another.
+        let variable = |name: &Arc<str>| {
+            self.scope
+                .lookup(name)
+                .map(|value| Frame::Binding(name.clone(), value))
+        };
+        let mut captured: Vec<Frame> = free.iter().filter_map(variable).collect();
+        captured.extend(self.frames.iter().cloned());
         let depth_of = |frame: &Frame| match frame {
             Frame::Binding(_, value) | Frame::Item(value) => value.depth(),
         };
         let depth = captured.iter().map(depth_of).max().unwrap_or(0) + 1;
-        let closure = Closure { code: code.clone(), parameters: parameters.clone(), body, captured, depth };
+        let closure = Closure {
+            code: code.clone(),
+            parameters: parameters.clone(),
+            body,
+            captured,
+            depth,
+        };
         self.shallow(Value::Function(Arc::new(Function(Kind::Closure(closure)))))
     }
 
-    pub(super) fn call_node(&mut self, code: &Arc<Code>, callee: NodeId, arguments: &[NodeId], names: Option<&[Arc<str>]>) -> Outcome {
+    pub(super) fn call_node(
+        &mut self,
+        code: &Arc<Code>,
+        callee: NodeId,
+        arguments: &[NodeId],
+        names: Option<&[Arc<str>]>,
+    ) -> Outcome {
         let (name, callee) = match &code.tree.node(callee).0 {
             Node::Name { name, .. } => (Some(name), self.callee_named(name)),
             _ => (None, Callee::of(self.evaluate(code, callee)?)),
         };
-        let arguments = arguments.iter().map(|argument| self.evaluate(code, *argument)).collect::<Outcome<Vec<_>>>()?;
+        let arguments = arguments
+            .iter()
+            .map(|argument| self.evaluate(code, *argument))
+            .collect::<Outcome<Vec<_>>>()?;
         let arguments = match names {
             None => arguments,
             Some(names) => match callee.arrange(arguments, names) {
@@ -114,7 +153,12 @@ impl Machine<'_> {
     }
 
     /// A function called by its name can call itself by it.
-    fn call_as(&mut self, name: Option<&Arc<str>>, function: &Arc<Function>, arguments: Vec<Value>) -> Outcome {
+    fn call_as(
+        &mut self,
+        name: Option<&Arc<str>>,
+        function: &Arc<Function>,
+        arguments: Vec<Value>,
+    ) -> Outcome {
         let closure = match &function.0 {
             Kind::BuiltIn(built_in) => return built_in.call(self, &arguments),
             Kind::Closure(closure) => closure,
@@ -128,7 +172,9 @@ impl Machine<'_> {
             frames.push(Frame::Binding(name.clone(), Value::Function(function.clone())));
         }
         for (parameter, argument) in closure.parameters.iter().zip(arguments) {
-            let Some(argument) = parameter.kind.coerce(argument) else { return Ok(Value::Null) };
+            let Some(argument) = parameter.kind.coerce(argument) else {
+                return Ok(Value::Null);
+            };
             frames.push(Frame::Binding(parameter.name.clone(), argument));
         }
         let outer = std::mem::replace(&mut self.frames, frames);
@@ -147,7 +193,11 @@ enum Callee {
 
 impl Callee {
     fn of(value: Value) -> Callee {
-        if let Value::Function(function) = value { Callee::Function(function) } else { Callee::None }
+        if let Value::Function(function) = value {
+            Callee::Function(function)
+        } else {
+            Callee::None
+        }
     }
 
     /// Brings named arguments into the order of the parameters.
@@ -170,7 +220,12 @@ impl Callee {
         if count != closure.parameters.len() {
             return None;
         }
-        let value = |parameter: &Parameter| pairs.iter().find(|(name, _)| *name == &*parameter.name).map(|(_, value)| value.clone());
+        let value = |parameter: &Parameter| {
+            pairs
+                .iter()
+                .find(|(name, _)| *name == &*parameter.name)
+                .map(|(_, value)| value.clone())
+        };
         closure.parameters.iter().map(value).collect()
     }
 }

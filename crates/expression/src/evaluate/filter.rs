@@ -45,8 +45,14 @@ impl Machine<'_> {
 fn at(items: &[Value], position: Option<i64>) -> Value {
     let index = match position {
         Some(position) if position > 0 => usize::try_from(position - 1).ok(),
-        Some(position) => usize::try_from(position.unsigned_abs()).ok().filter(|back| *back > 0).and_then(|back| items.len().checked_sub(back)),
+        Some(position) => usize::try_from(position.unsigned_abs())
+            .ok()
+            .filter(|back| *back > 0)
+            .and_then(|back| items.len().checked_sub(back)),
         None => None,
     };
-    index.and_then(|index| items.get(index)).cloned().unwrap_or(Value::Null)
+    index
+        .and_then(|index| items.get(index))
+        .cloned()
+        .unwrap_or(Value::Null)
 }

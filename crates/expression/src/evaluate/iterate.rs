@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::compare::order;
 use crate::decimal::Decimal;
 use crate::evaluate::{Machine, Outcome};
 use crate::expression::Code;
@@ -22,7 +23,13 @@ enum Domain {
 type Round<'r> = &'r mut dyn FnMut(&mut Machine<'_>) -> Outcome<bool>;
 
 impl Machine<'_> {
-    pub(super) fn for_loop(&mut self, code: &Arc<Code>, iterators: &[tree::Iterator], body: NodeId, partial: bool) -> Outcome {
+    pub(super) fn for_loop(
+        &mut self,
+        code: &Arc<Code>,
+        iterators: &[tree::Iterator],
+        body: NodeId,
+        partial: bool,
+    ) -> Outcome {
         let mut results = Vec::new();
         let name: Arc<str> = "partial".into();
         let complete = self.iterate(code, iterators, &mut |machine| {
@@ -37,11 +44,21 @@ impl Machine<'_> {
             results.push(value);
             Ok(true)
         })?;
-        if complete.is_none() { Ok(Value::Null) } else { self.list(results) }
+        if complete.is_none() {
+            Ok(Value::Null)
+        } else {
+            self.list(results)
+        }
     }
 
     /// `some` is the disjunction of all rounds, `every` their conjunction.
-    pub(super) fn quantified(&mut self, code: &Arc<Code>, iterators: &[tree::Iterator], body: NodeId, some: bool) -> Outcome {
+    pub(super) fn quantified(
+        &mut self,
+        code: &Arc<Code>,
+        iterators: &[tree::Iterator],
+        body: NodeId,
+        some: bool,
+    ) -> Outcome {
         let mut result = Value::Boolean(!some);
         let complete = self.iterate(code, iterators, &mut |machine| {
             match machine.evaluate(code, body)?.as_boolean() {
@@ -58,9 +75,18 @@ impl Machine<'_> {
     }
 
     /// Runs a round for each combination; `None` if something cannot be walked over.
-    fn iterate(&mut self, code: &Arc<Code>, iterators: &[tree::Iterator], round: Round<'_>) -> Outcome<Option<bool>> {
-        let Some((iterator, inner)) = iterators.split_first() else { return round(self).map(Some) };
-        let Some(domain) = self.domain(code, iterator)? else { return Ok(None) };
+    fn iterate(
+        &mut self,
+        code: &Arc<Code>,
+        iterators: &[tree::Iterator],
+        round: Round<'_>,
+    ) -> Outcome<Option<bool>> {
+        let Some((iterator, inner)) = iterators.split_first() else {
+            return round(self).map(Some);
+        };
+        let Some(domain) = self.domain(code, iterator)? else {
+            return Ok(None);
+        };
         let before = self.frames.len();
         let mut index = 0;
         let mut current = domain.first();
@@ -86,10 +112,20 @@ impl Machine<'_> {
         }
         Ok(match from {
             Value::List(list) => Some(Domain::List(list)),
+            // Only `a..b` may run backwards.
+            Value::Range(range) if order(&range.start, &range.end) == Some(Ordering::Greater) => None,
             Value::Range(range) => {
                 let mut domain = Domain::between(&range.start, &range.end);
-                domain = if range.start_included { domain } else { domain.and_then(|domain| domain.inward(true)) };
-                if range.end_included { domain } else { domain.and_then(|domain| domain.inward(false)) }
+                domain = if range.start_included {
+                    domain
+                } else {
+                    domain.and_then(|domain| domain.inward(true))
+                };
+                if range.end_included {
+                    domain
+                } else {
+                    domain.and_then(|domain| domain.inward(false))
+                }
             }
             Value::Null => None,
             other => Some(Domain::One(other)),
@@ -100,10 +136,15 @@ impl Machine<'_> {
 impl Domain {
     fn between(from: &Value, to: &Value) -> Option<Domain> {
         match (from, to) {
-            (Value::Number(first), Value::Number(last)) => {
-                (first.is_integer() && last.is_integer()).then_some(Domain::Numbers { first: *first, last: *last })
-            }
-            (Value::Date(first), Value::Date(last)) => Some(Domain::Dates { first: *first, last: *last }),
+            (Value::Number(first), Value::Number(last)) => (first.is_integer() && last.is_integer())
+                .then_some(Domain::Numbers {
+                    first: *first,
+                    last: *last,
+                }),
+            (Value::Date(first), Value::Date(last)) => Some(Domain::Dates {
+                first: *first,
+                last: *last,
+            }),
             _ => None,
         }
     }
@@ -111,10 +152,18 @@ impl Domain {
     /// Without its first or last element; an empty list where nothing is left.
     fn inward(self, start: bool) -> Option<Domain> {
         let (first, last) = (self.first()?, self.last()?);
-        let Some(moved) = (if start { self.step_from(&first, false) } else { self.step_from(&last, true) }) else {
+        let Some(moved) = (if start {
+            self.step_from(&first, false)
+        } else {
+            self.step_from(&last, true)
+        }) else {
             return Some(Domain::List(Arc::default()));
         };
-        if start { Domain::between(&moved, &last) } else { Domain::between(&first, &moved) }
+        if start {
+            Domain::between(&moved, &last)
+        } else {
+            Domain::between(&first, &moved)
+        }
     }
 
     fn first(&self) -> Option<Value> {

@@ -8,7 +8,10 @@ impl Machine<'_> {
     pub(super) fn path(&mut self, base: &Value, name: &str) -> Outcome {
         if let Value::List(items) = base {
             self.step(items.len() as u64)?;
-            let values = items.iter().map(|item| property(item, name).unwrap_or(Value::Null)).collect();
+            let values = items
+                .iter()
+                .map(|item| property(item, name).unwrap_or(Value::Null))
+                .collect();
             return self.list(values);
         }
         Ok(property(base, name).unwrap_or(Value::Null))
@@ -60,7 +63,9 @@ fn time_property(time: &Time, offset: Option<i32>, name: &str) -> Option<Value> 
         "hour" => Some(time.hour().into()),
         "minute" => Some(time.minute().into()),
         "second" => Some(time.seconds().into()),
-        "time offset" => DaysTimeDuration::from_nanos(i128::from(offset?) * SECOND).map(Value::DaysTimeDuration),
+        "time offset" => {
+            DaysTimeDuration::from_nanos(i128::from(offset?) * SECOND).map(Value::DaysTimeDuration)
+        }
         "timezone" => time.zone.as_ref().and_then(Zone::name).map(Value::from),
         _ => None,
     }

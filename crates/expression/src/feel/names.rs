@@ -11,8 +11,23 @@ use crate::functions;
 use crate::lexer::{Dialect, Kind, Token, tokens};
 
 const KEYWORDS: &[&str] = &[
-    "and", "between", "else", "every", "false", "for", "function", "if", "in", "instance", "null", "or", "return", "satisfies",
-    "some", "then", "true",
+    "and",
+    "between",
+    "else",
+    "every",
+    "false",
+    "for",
+    "function",
+    "if",
+    "in",
+    "instance",
+    "null",
+    "or",
+    "return",
+    "satisfies",
+    "some",
+    "then",
+    "true",
 ];
 
 /// Longest name of a context entry, parameter or iterator, in tokens.
@@ -27,8 +42,15 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(name: &str) -> Result<Option<Known>, SyntaxError> {
         let tokens = tokens(name, Dialect::Feel)?;
-        let words: Vec<String> = tokens.iter().filter(|token| token.kind != Kind::End).map(|token| name[token.start..token.end].into()).collect();
-        Ok((words.len() > 1).then(|| Known { name: name.into(), words }))
+        let words: Vec<String> = tokens
+            .iter()
+            .filter(|token| token.kind != Kind::End)
+            .map(|token| name[token.start..token.end].into())
+            .collect();
+        Ok((words.len() > 1).then(|| Known {
+            name: name.into(),
+            words,
+        }))
     }
 }
 
@@ -69,25 +91,36 @@ impl Parser<'_> {
     }
 
     fn longest_known(&self) -> Option<(Arc<str>, usize)> {
-        let declared = self.known.iter().filter(|known| self.stands_here(known.words.iter().map(String::as_str)));
+        let declared = self
+            .known
+            .iter()
+            .filter(|known| self.stands_here(known.words.iter().map(String::as_str)));
         let declared = declared.map(|known| (known.name.clone(), known.words.len()));
-        let built_in = functions::long_names().iter().filter(|name| self.stands_here(name.split(' ')));
+        let built_in = functions::long_names()
+            .iter()
+            .filter(|name| self.stands_here(name.split(' ')));
         let built_in = built_in.map(|name| (Arc::from(*name), name.split(' ').count()));
         declared.chain(built_in).max_by_key(|(_, length)| *length)
     }
 
     fn stands_here<'w>(&self, words: impl Iterator<Item = &'w str>) -> bool {
         let mut tokens = self.rest().iter();
-        words.into_iter().all(|word| tokens.next().is_some_and(|token| self.text_of(token) == word))
+        words
+            .into_iter()
+            .all(|word| tokens.next().is_some_and(|token| self.text_of(token) == word))
     }
 
     /// A declared name up to (not including) the token for which `ends` holds; `None` where no name stands here.
     pub(crate) fn declared_name(&mut self, ends: impl Fn(&Token, &str) -> bool) -> Option<Arc<str>> {
         let tokens = self.rest();
-        if matches!(tokens.first()?.kind, Kind::Quoted) && ends(tokens.get(1)?, self.text_of(tokens.get(1)?)) {
+        if matches!(tokens.first()?.kind, Kind::Quoted) && ends(tokens.get(1)?, self.text_of(tokens.get(1)?))
+        {
             return Some(self.name());
         }
-        let length = tokens.iter().take(MAX_WORDS).position(|token| ends(token, self.text_of(token)))?;
+        let length = tokens
+            .iter()
+            .take(MAX_WORDS)
+            .position(|token| ends(token, self.text_of(token)))?;
         let words = tokens.get(..length)?;
         let starts = matches!(words.first()?.kind, Kind::Name);
         let valid = words.iter().all(|token| match &token.kind {

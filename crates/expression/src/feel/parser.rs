@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::decimal::Decimal;
 use crate::error::SyntaxError;
 use crate::feel::names::{Known, is_keyword};
 use crate::functions;
 use crate::lexer::{Kind, Token};
 use crate::limits::MAX_NESTING;
 use crate::temporal::parse_at;
-use crate::tree::{Arithmetic, Builder, Comparison, Iterator, Link, Node, NodeId, Parameter, Test, Tree, too_deep};
+use crate::tree::{
+    Arithmetic, Builder, Comparison, Iterator, Link, Node, NodeId, Parameter, Test, Tree, too_deep,
+};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -29,6 +30,8 @@ pub(crate) struct Parser<'t> {
     pub(super) known: Vec<Known>,
     pub(super) builder: Builder,
     locals: Vec<Arc<str>>,
+    /// For every function around: the names that it reads from the scope.
+    functions: Vec<Vec<Arc<str>>>,
     nesting: u32,
     /// The end of a range is being read, where `[` may close it.
     pub(super) endpoint: bool,
@@ -40,10 +43,25 @@ type Parsed<T = NodeId> = Result<T, SyntaxError>;
 
 impl<'t> Parser<'t> {
     pub(crate) fn new(text: &'t str, tokens: Vec<Token>, known: &[&str]) -> Parsed<Self> {
-        let known = known.iter().filter_map(|name| Known::new(name).transpose()).collect::<Parsed<_>>()?;
+        let known = known
+            .iter()
+            .filter_map(|name| Known::new(name).transpose())
+            .collect::<Parsed<_>>()?;
         let builder = Builder::default();
         let locals = Vec::new();
-        Ok(Parser { text, tokens, at: 0, known, builder, locals, nesting: 0, endpoint: false, partial_read: false, input_read: false })
+        Ok(Parser {
+            text,
+            tokens,
+            at: 0,
+            known,
+            builder,
+            locals,
+            functions: Vec::new(),
+            nesting: 0,
+            endpoint: false,
+            partial_read: false,
+            input_read: false,
+        })
     }
 
     pub(crate) fn whole_expression(mut self) -> Parsed<Tree> {
@@ -71,7 +89,13 @@ impl<'t> Parser<'t> {
             self.expect(")")?;
         }
         self.end()?;
-        let root = self.add(Node::Tests { tests: tests.into(), negated }, 0)?;
+        let root = self.add(
+            Node::Tests {
+                tests: tests.into(),
+                negated,
+            },
+            0,
+        )?;
         Ok(self.builder.finish(root))
     }
 
@@ -153,16 +177,28 @@ impl<'t> Parser<'t> {
     }
 
     fn expected(&self, what: &str) -> SyntaxError {
-        let found = if self.kind() == &Kind::End { "the end of the text".to_owned() } else { format!("`{}`", self.word()) };
+        let found = if self.kind() == &Kind::End {
+            "the end of the text".to_owned()
+        } else {
+            format!("`{}`", self.word())
+        };
         self.error(format!("{what} is expected, not {found}"), "")
     }
 
     pub(super) fn expect(&mut self, symbol: &str) -> Parsed<()> {
-        if self.take(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+        if self.take(symbol) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{symbol}`")))
+        }
     }
 
     fn expect_word(&mut self, word: &str) -> Parsed<()> {
-        if self.take_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+        if self.take_word(word) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{word}`")))
+        }
     }
 
     pub(super) fn add(&mut self, node: Node, offset: usize) -> Parsed {
@@ -231,7 +267,14 @@ impl<'t> Parser<'t> {
             operands.push(self.expression(level)?);
         }
         let operands = operands.into();
-        self.add(if level == OR { Node::Any(operands) } else { Node::All(operands) }, offset)
+        self.add(
+            if level == OR {
+                Node::Any(operands)
+            } else {
+                Node::All(operands)
+            },
+            offset,
+        )
     }
 
     fn chain(&mut self, first: NodeId, level: u8, offset: usize) -> Parsed {
@@ -245,9 +288,18 @@ impl<'t> Parser<'t> {
                 _ => Arithmetic::Power,
             };
             self.advance();
-            links.push(Link { operator, operand: self.expression(level)? });
+            links.push(Link {
+                operator,
+                operand: self.expression(level)?,
+            });
         }
-        self.add(Node::Chain { first, links: links.into() }, offset)
+        self.add(
+            Node::Chain {
+                first,
+                links: links.into(),
+            },
+            offset,
+        )
     }
 
     pub(super) fn comparison_operator(&mut self) -> Option<Comparison> {
@@ -267,17 +319,37 @@ impl<'t> Parser<'t> {
     fn comparison(&mut self, left: NodeId, offset: usize) -> Parsed {
         if let Some(comparison) = self.comparison_operator() {
             let right = self.expression(COMPARISON)?;
-            return self.add(Node::Compare { comparison, left, right }, offset);
+            return self.add(
+                Node::Compare {
+                    comparison,
+                    left,
+                    right,
+                },
+                offset,
+            );
         }
         if self.take_word("between") {
             let low = self.expression(COMPARISON)?;
             self.expect_word("and")?;
             let high = self.expression(COMPARISON)?;
-            return self.add(Node::Between { value: left, low, high }, offset);
+            return self.add(
+                Node::Between {
+                    value: left,
+                    low,
+                    high,
+                },
+                offset,
+            );
         }
         self.expect_word("in")?;
         let tests = self.tests()?;
-        self.add(Node::In { value: left, tests: tests.into() }, offset)
+        self.add(
+            Node::In {
+                value: left,
+                tests: tests.into(),
+            },
+            offset,
+        )
     }
 
     /// One unary test.
@@ -287,7 +359,11 @@ impl<'t> Parser<'t> {
         let operand = self.expression(if comparison.is_some() { COMPARISON } else { 0 })?;
         let condition = comparison.is_none() && self.input_read;
         self.input_read |= before;
-        Ok(Test { comparison, operand, condition })
+        Ok(Test {
+            comparison,
+            operand,
+            condition,
+        })
     }
 
     fn prefix(&mut self) -> Parsed {
@@ -337,66 +413,86 @@ impl<'t> Parser<'t> {
                 self.expect(":")?;
                 names.push(name);
             }
-            if names.len() != arguments.len() + usize::from(!names.is_empty()) {
-                return Err(self.error("arguments with and without a name do not mix", "name all of them or none"));
-            }
             arguments.push(self.inner()?);
+            if !names.is_empty() && names.len() != arguments.len() {
+                return Err(self.error(
+                    "arguments with and without a name do not mix",
+                    "name all of them or none",
+                ));
+            }
             if !self.take(",") {
                 break;
             }
         }
         self.expect(")")?;
-        let names = if names.is_empty() { None } else { Some(names.into()) };
-        self.add(Node::Call { callee, arguments: arguments.into(), names }, offset)
+        let names = if names.is_empty() {
+            None
+        } else {
+            Some(names.into())
+        };
+        self.add(
+            Node::Call {
+                callee,
+                arguments: arguments.into(),
+                names,
+            },
+            offset,
+        )
     }
 
     fn primary(&mut self) -> Parsed {
         let offset = self.offset();
-        match self.kind().clone() {
-            Kind::Number => {
-                let number: Decimal = self.word().parse().map_err(|_| self.error("the number is out of range", ""))?;
-                self.advance();
-                self.add(Node::Literal(Value::Number(number)), offset)
-            }
-            Kind::String(text) => {
-                self.advance();
-                self.add(Node::Literal(Value::String(text)), offset)
-            }
+        match self.kind() {
+            Kind::Number | Kind::String(_) => self.literal(offset),
             Kind::Symbol("@") => self.at_literal(offset),
             Kind::Symbol("(") => self.parenthesis(offset),
             Kind::Symbol("[" | "]") => self.bracket(offset),
             Kind::Symbol("{") => self.context(offset),
             Kind::Quoted => self.variable(offset),
             Kind::Name => self.named(offset),
-            Kind::End if self.text.trim().is_empty() => Err(self.error("the expression is empty", "write a value or a condition")),
-            _ => match self.word() {
-                "'" => Err(self.error("`'` is not expected here", "FEEL writes texts in double quotes")),
-                "!" => Err(self.error("`!` is not expected here", "FEEL writes `not(...)`")),
-                _ => Err(self.expected("a value")),
-            },
+            _ => Err(self.no_value()),
         }
+    }
+
+    fn no_value(&self) -> SyntaxError {
+        match self.word() {
+            "" if self.text.trim().is_empty() => {
+                self.error("the expression is empty", "write a value or a condition")
+            }
+            "'" => self.error("`'` is not expected here", "FEEL writes texts in double quotes"),
+            "!" => self.error("`!` is not expected here", "FEEL writes `not(...)`"),
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn literal(&mut self, offset: usize) -> Parsed {
+        let value = match self.kind() {
+            Kind::String(text) => Value::String(text.clone()),
+            _ => Value::Number(
+                self.word()
+                    .parse()
+                    .map_err(|_| self.error("the number is out of range", ""))?,
+            ),
+        };
+        self.advance();
+        self.add(Node::Literal(value), offset)
     }
 
     fn at_literal(&mut self, offset: usize) -> Parsed {
         self.advance();
-        let Kind::String(text) = self.kind().clone() else { return Err(self.expected("a text in quotes")) };
+        let Kind::String(text) = self.kind().clone() else {
+            return Err(self.expected("a text in quotes"));
+        };
         self.advance();
         // Not a syntax error: FEEL gives null for what cannot be read as a temporal value.
         self.add(Node::Literal(parse_at(&text).unwrap_or(Value::Null)), offset)
     }
 
     fn named(&mut self, offset: usize) -> Parsed {
-        let literal = match self.word() {
-            "null" => Some(Value::Null),
-            "true" => Some(Value::Boolean(true)),
-            "false" => Some(Value::Boolean(false)),
-            _ => None,
-        };
-        if let Some(value) = literal {
-            self.advance();
-            return self.add(Node::Literal(value), offset);
-        }
         match self.word() {
+            "null" => self.word_literal(Value::Null, offset),
+            "true" => self.word_literal(Value::Boolean(true), offset),
+            "false" => self.word_literal(Value::Boolean(false), offset),
             "if" => self.conditional(offset),
             "for" => self.for_loop(offset),
             "some" | "every" => self.quantified(offset),
@@ -406,6 +502,11 @@ impl<'t> Parser<'t> {
         }
     }
 
+    fn word_literal(&mut self, value: Value, offset: usize) -> Parsed {
+        self.advance();
+        self.add(Node::Literal(value), offset)
+    }
+
     fn variable(&mut self, offset: usize) -> Parsed {
         let name = self.name();
         self.partial_read |= &*name == "partial";
@@ -413,8 +514,18 @@ impl<'t> Parser<'t> {
         let called = self.is("(") && functions::find(&name).is_some();
         if !called && !self.locals.contains(&name) {
             self.builder.free(&name);
+            self.functions
+                .iter_mut()
+                .filter(|free| !free.contains(&name))
+                .for_each(|free| free.push(name.clone()));
         }
-        self.add(Node::Name { name, required: false }, offset)
+        self.add(
+            Node::Name {
+                name,
+                required: false,
+            },
+            offset,
+        )
     }
 
     fn conditional(&mut self, offset: usize) -> Parsed {
@@ -424,7 +535,14 @@ impl<'t> Parser<'t> {
         let then = self.inner()?;
         self.expect_word("else")?;
         let otherwise = self.inner()?;
-        self.add(Node::If { condition, then, otherwise }, offset)
+        self.add(
+            Node::If {
+                condition,
+                then,
+                otherwise,
+            },
+            offset,
+        )
     }
 
     /// The iterators of a loop, whose names stay declared: the caller takes them back after the body.
@@ -432,12 +550,17 @@ impl<'t> Parser<'t> {
         self.advance();
         let mut iterators = Vec::new();
         loop {
-            let Some(name) = self.declared_name(|token, word| token.kind == Kind::Name && word == "in") else {
+            let Some(name) = self.declared_name(|token, word| token.kind == Kind::Name && word == "in")
+            else {
                 return Err(self.expected("a name and `in`"));
             };
             self.expect_word("in")?;
             let domain = self.inner()?;
-            let to = if self.take("..") { Some(self.inner()?) } else { None };
+            let to = if self.take("..") {
+                Some(self.inner()?)
+            } else {
+                None
+            };
             self.declare(&name);
             self.locals.push(name.clone());
             iterators.push(Iterator { name, domain, to });
@@ -457,7 +580,14 @@ impl<'t> Parser<'t> {
         self.locals.truncate(before);
         let partial = self.partial_read;
         self.partial_read |= outer;
-        self.add(Node::For { iterators, body, partial }, offset)
+        self.add(
+            Node::For {
+                iterators,
+                body,
+                partial,
+            },
+            offset,
+        )
     }
 
     fn quantified(&mut self, offset: usize) -> Parsed {
@@ -467,7 +597,14 @@ impl<'t> Parser<'t> {
         self.expect_word("satisfies")?;
         let body = self.inner()?;
         self.locals.truncate(before);
-        self.add(if some { Node::Some { iterators, body } } else { Node::Every { iterators, body } }, offset)
+        self.add(
+            if some {
+                Node::Some { iterators, body }
+            } else {
+                Node::Every { iterators, body }
+            },
+            offset,
+        )
     }
 
     fn function(&mut self, offset: usize) -> Parsed {
@@ -477,8 +614,14 @@ impl<'t> Parser<'t> {
         let mut parameters = Vec::new();
         while !self.is(")") {
             let ends = |token: &Token, _: &str| matches!(token.kind, Kind::Symbol(":" | "," | ")"));
-            let Some(name) = self.declared_name(ends) else { return Err(self.expected("a parameter name")) };
-            let kind = if self.take(":") { self.type_name(0)? } else { Type::Any };
+            let Some(name) = self.declared_name(ends) else {
+                return Err(self.expected("a parameter name"));
+            };
+            let kind = if self.take(":") {
+                self.type_name(0)?
+            } else {
+                Type::Any
+            };
             self.declare(&name);
             self.locals.push(name.clone());
             parameters.push(Parameter { name, kind });
@@ -487,6 +630,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.expect(")")?;
+        self.functions.push(Vec::new());
         let body = if self.take_word("external") {
             // Code of the host is never called: the body is read and gives null.
             self.inner()?;
@@ -495,7 +639,15 @@ impl<'t> Parser<'t> {
             self.inner()?
         };
         self.locals.truncate(before);
-        self.add(Node::Function { parameters: parameters.into(), body }, offset)
+        let free = self.functions.pop().unwrap_or_default().into();
+        self.add(
+            Node::Function {
+                parameters: parameters.into(),
+                body,
+                free,
+            },
+            offset,
+        )
     }
 
     fn context(&mut self, offset: usize) -> Parsed {

@@ -55,7 +55,15 @@ impl Parser<'_> {
         if !end_included && !self.take(")") && !self.take("[") {
             return Err(self.error("the range does not end", "close it with `]` or `)`"));
         }
-        self.add(Node::Range { start, end, start_included, end_included }, offset)
+        self.add(
+            Node::Range {
+                start,
+                end,
+                start_included,
+                end_included,
+            },
+            offset,
+        )
     }
 
     /// At a `[` behind the end of a range: whether it closes the range, because no filter could follow.
@@ -65,7 +73,10 @@ impl Parser<'_> {
             Kind::Symbol("(" | "[" | "{" | "-" | "@") => false,
             Kind::Name => {
                 let next = self.rest().get(1).map_or("", |token| self.text_of(token));
-                matches!(next, "and" | "or" | "then" | "else" | "return" | "satisfies" | "in" | "between" | "instance")
+                matches!(
+                    next,
+                    "and" | "or" | "then" | "else" | "return" | "satisfies" | "in" | "between" | "instance"
+                )
             }
             _ => true,
         }
@@ -76,20 +87,38 @@ impl Parser<'_> {
         if !self.is("(") {
             if let Some(comparison) = self.comparison_operator() {
                 let operand = self.expression(super::parser::ADDITION - 1)?;
-                return Ok(vec![Test { comparison: Some(comparison), operand, condition: false }]);
+                return Ok(vec![Test {
+                    comparison: Some(comparison),
+                    operand,
+                    condition: false,
+                }]);
             }
             let operand = self.expression(super::parser::ADDITION - 1)?;
-            return Ok(vec![Test { comparison: None, operand, condition: false }]);
+            return Ok(vec![Test {
+                comparison: None,
+                operand,
+                condition: false,
+            }]);
         }
         let offset = self.offset();
         self.advance();
         let outer = std::mem::take(&mut self.endpoint);
         let mut tests = vec![self.test()?];
-        if let [Test { comparison: None, operand, .. }] = tests.as_slice()
+        if let [
+            Test {
+                comparison: None,
+                operand,
+                ..
+            },
+        ] = tests.as_slice()
             && self.take("..")
         {
             let operand = self.range(*operand, false, offset)?;
-            tests = vec![Test { comparison: None, operand, condition: false }];
+            tests = vec![Test {
+                comparison: None,
+                operand,
+                condition: false,
+            }];
             self.endpoint = outer;
             return Ok(tests);
         }

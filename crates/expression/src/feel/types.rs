@@ -23,14 +23,20 @@ impl Parser<'_> {
         }
         for words in LONG {
             let mut tokens = self.rest().iter();
-            if words.iter().all(|word| tokens.next().is_some_and(|token| self.text_of(token) == *word)) {
+            if words
+                .iter()
+                .all(|word| tokens.next().is_some_and(|token| self.text_of(token) == *word))
+            {
                 words.iter().for_each(|_| self.advance());
                 return Ok(Type::named(&words.join(" ")));
             }
         }
         if !matches!(self.kind(), Kind::Name | Kind::Quoted) {
             if self.word() != "null" {
-                return Err(self.error("a type is expected", "for example `number`, `string` or `list<number>`"));
+                return Err(self.error(
+                    "a type is expected",
+                    "for example `number`, `string` or `list<number>`",
+                ));
             }
             self.advance();
             return Ok(Type::Null);
@@ -42,7 +48,11 @@ impl Parser<'_> {
                 self.expect("<")?;
                 let inner = Box::new(self.type_name(depth + 1)?);
                 self.expect(">")?;
-                Ok(if name == "list" { Type::List(inner) } else { Type::Range(inner) })
+                Ok(if name == "list" {
+                    Type::List(inner)
+                } else {
+                    Type::Range(inner)
+                })
             }
             "context" if self.kind_after(1) == &Kind::Symbol("<") => self.context_type(depth),
             "function" if self.kind_after(1) == &Kind::Symbol("<") => self.function_type(depth),

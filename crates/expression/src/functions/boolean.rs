@@ -7,7 +7,7 @@ use crate::value::Value;
 
 pub(super) const TABLE: &[BuiltIn] = &[
     row("not", &[&["negand"]], not),
-    row("is", &[&["value1", "value2"]], is),
+    row("is", &[&["value1?", "value2?"]], is),
     // Not of the standard, but common in models.
     row("is defined", &[&["value"]], is_defined),
     row("is empty", &[&["list"]], is_empty),
@@ -15,13 +15,19 @@ pub(super) const TABLE: &[BuiltIn] = &[
 ];
 
 fn not(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [Value::Boolean(value)] = arguments else { return Ok(Value::Null) };
+    let [Value::Boolean(value)] = arguments else {
+        return Ok(Value::Null);
+    };
     Ok((!value).into())
 }
 
 /// The same value in the same form: unlike equality, times differ that mean the same moment in other zones.
 fn is(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [a, b] = arguments else { return Ok(Value::Null) };
+    let (a, b) = match arguments {
+        [a, b] => (a, b),
+        [a] => (a, &Value::Null),
+        _ => return Ok(Value::Null),
+    };
     let same = match (a, b) {
         (Value::Time(a), Value::Time(b)) => **a == **b,
         (Value::DateTime(a), Value::DateTime(b)) => **a == **b,
@@ -31,7 +37,9 @@ fn is(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn is_defined(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [value] = arguments else { return Ok(Value::Null) };
+    let [value] = arguments else {
+        return Ok(Value::Null);
+    };
     Ok((!value.is_null()).into())
 }
 
@@ -43,6 +51,12 @@ fn is_empty(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn get_or_else(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [value, default] = arguments else { return Ok(Value::Null) };
-    Ok(if value.is_null() { default.clone() } else { value.clone() })
+    let [value, default] = arguments else {
+        return Ok(Value::Null);
+    };
+    Ok(if value.is_null() {
+        default.clone()
+    } else {
+        value.clone()
+    })
 }

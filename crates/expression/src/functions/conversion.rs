@@ -4,13 +4,18 @@ use super::{BuiltIn, given, row};
 use crate::decimal::Decimal;
 use crate::evaluate::{Machine, Outcome};
 use crate::temporal::{
-    Date, DateTime, DaysTimeDuration, SECOND, Time, YearsMonthsDuration, Zone, parse_date, parse_date_time, parse_duration, parse_time,
+    Date, DateTime, DaysTimeDuration, SECOND, Time, YearsMonthsDuration, Zone, parse_date, parse_date_time,
+    parse_duration, parse_time,
 };
 use crate::value::{Range, Value};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     row("date", &[&["from"], &["year", "month", "day"]], date),
-    row("time", &[&["from"], &["hour", "minute", "second", "offset?"]], time),
+    row(
+        "time",
+        &[&["from"], &["hour", "minute", "second", "offset?"]],
+        time,
+    ),
     row(
         "date and time",
         &[
@@ -21,7 +26,11 @@ pub(super) const TABLE: &[BuiltIn] = &[
         ],
         date_and_time,
     ),
-    row("number", &[&["from", "grouping separator?", "decimal separator?"]], number),
+    row(
+        "number",
+        &[&["from", "grouping separator?", "decimal separator?"]],
+        number,
+    ),
     row("string", &[&["from"]], string),
     row("duration", &[&["from"]], duration),
     row("years and months duration", &[&["from", "to"]], years_and_months),
@@ -51,7 +60,10 @@ fn date(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn clock(hour: &Value, minute: &Value, second: &Value, zone: Option<Zone>) -> Option<Time> {
-    let nanos = second.as_number().filter(|second| !second.is_negative())?.to_scaled_i128(9)?;
+    let nanos = second
+        .as_number()
+        .filter(|second| !second.is_negative())?
+        .to_scaled_i128(9)?;
     let (second, nano) = (u8::try_from(nanos / SECOND).ok()?, (nanos % SECOND) as u32);
     Time::new(whole(hour)?, whole(minute)?, second, nano, zone)
 }
@@ -68,7 +80,9 @@ fn time(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
         [Value::Date(date)] => Some(date.at_midnight(Some(Zone::UTC)).time),
         [Value::DateTime(at)] => Some(at.time.clone()),
         [hour, minute, second] | [hour, minute, second, Value::Null] => clock(hour, minute, second, None),
-        [hour, minute, second, Value::DaysTimeDuration(by)] => offset(by).and_then(|zone| clock(hour, minute, second, Some(zone))),
+        [hour, minute, second, Value::DaysTimeDuration(by)] => {
+            offset(by).and_then(|zone| clock(hour, minute, second, Some(zone)))
+        }
         _ => None,
     };
     Ok(time.map_or(Value::Null, Value::time))
@@ -88,12 +102,22 @@ fn date_and_time(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
         [Value::String(text)] => parse_date_time(text),
         [Value::DateTime(at)] => Some((**at).clone()),
         [Value::Date(date)] => Some(date.at_midnight(Some(Zone::UTC))),
-        [Value::Date(date), Value::Time(time)] => Some(DateTime { date: *date, time: (**time).clone() }),
-        [Value::DateTime(at), Value::Time(time)] => Some(DateTime { date: at.date, time: (**time).clone() }),
-        [year, month, day, hour, minute, second, zone @ ..] if zone.len() <= 1 => ymd(year, month, day).and_then(|date| {
-            let zone = zone_of(zone.first().unwrap_or(&Value::Null))?;
-            Some(DateTime { date, time: clock(hour, minute, second, zone)? })
+        [Value::Date(date), Value::Time(time)] => Some(DateTime {
+            date: *date,
+            time: (**time).clone(),
         }),
+        [Value::DateTime(at), Value::Time(time)] => Some(DateTime {
+            date: at.date,
+            time: (**time).clone(),
+        }),
+        [year, month, day, hour, minute, second, zone @ ..] if zone.len() <= 1 => ymd(year, month, day)
+            .and_then(|date| {
+                let zone = zone_of(zone.first().unwrap_or(&Value::Null))?;
+                Some(DateTime {
+                    date,
+                    time: clock(hour, minute, second, zone)?,
+                })
+            }),
         _ => None,
     };
     Ok(at.map_or(Value::Null, Value::date_time))
@@ -147,18 +171,24 @@ fn duration(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 
 fn years_and_months(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
     let at = |value: &Value| match value {
-        Value::Date(date) => Some(date.at_midnight(None)),
-        Value::DateTime(at) => Some((**at).clone()),
+        Value::Date(date) => Some(*date),
+        Value::DateTime(at) => Some(at.date),
         _ => None,
     };
-    let [from, to] = arguments else { return Ok(Value::Null) };
-    let duration = at(from).zip(at(to)).and_then(|(from, to)| YearsMonthsDuration::between(&from, &to));
+    let [from, to] = arguments else {
+        return Ok(Value::Null);
+    };
+    let duration = at(from)
+        .zip(at(to))
+        .and_then(|(from, to)| YearsMonthsDuration::between(&from, &to));
     Ok(duration.map_or(Value::Null, Value::YearsMonthsDuration))
 }
 
 /// Reads a range such as `[1..3]` whose ends are literals.
 fn range(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [Value::String(text)] = arguments else { return Ok(Value::Null) };
+    let [Value::String(text)] = arguments else {
+        return Ok(Value::Null);
+    };
     machine.step(text.len() as u64)?;
     match crate::expression::literal_range(text) {
         Some(range) if ordered(&range) => machine.range(range),
@@ -173,13 +203,17 @@ fn ordered(range: &Range) -> bool {
 }
 
 fn to_json(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [value] = arguments else { return Ok(Value::Null) };
+    let [value] = arguments else {
+        return Ok(Value::Null);
+    };
     machine.weigh(value)?;
     machine.string(value.to_json())
 }
 
 fn from_json(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [Value::String(text)] = arguments else { return Ok(Value::Null) };
+    let [Value::String(text)] = arguments else {
+        return Ok(Value::Null);
+    };
     machine.step(text.len() as u64)?;
     machine.room(text.len().saturating_mul(size_of::<Value>()))?;
     Ok(Value::from_json(text).unwrap_or(Value::Null))

@@ -2,6 +2,7 @@
 
 use super::{BuiltIn, items, row, spread};
 use crate::compare::equal;
+use crate::decimal::Rounding;
 use crate::evaluate::{Machine, Outcome};
 use crate::value::Value;
 
@@ -13,9 +14,17 @@ pub(super) const TABLE: &[BuiltIn] = &[
     row("sublist", &[&["list", "start position", "length?"]], sublist),
     row("append", &[&["list", "item"]], append),
     row("concatenate", &[&["list"]], concatenate),
-    row("insert before", &[&["list", "position", "newItem"]], insert_before),
+    row(
+        "insert before",
+        &[&["list", "position", "newItem"]],
+        insert_before,
+    ),
     row("remove", &[&["list", "position"]], remove),
-    row("list replace", &[&["list", "position", "newItem"], &["list", "match", "newItem"]], list_replace),
+    row(
+        "list replace",
+        &[&["list", "position", "newItem"], &["list", "match", "newItem"]],
+        list_replace,
+    ),
     row("reverse", &[&["list"]], reverse),
     row("index of", &[&["list", "match"]], index_of),
     row("union", &[&["list"]], union),
@@ -24,12 +33,17 @@ pub(super) const TABLE: &[BuiltIn] = &[
 ];
 
 fn list_contains(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [list, element] = arguments else { return Ok(Value::Null) };
+    let [list, element] = arguments else {
+        return Ok(Value::Null);
+    };
     if list.is_null() {
         return Ok(Value::Null);
     }
     machine.weigh(list)?;
-    Ok(items(list).iter().any(|item| equal(item, element) == Some(true)).into())
+    Ok(items(list)
+        .iter()
+        .any(|item| equal(item, element) == Some(true))
+        .into())
 }
 
 fn count(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
@@ -58,12 +72,16 @@ fn junction(machine: &mut Machine<'_>, arguments: &[Value], decisive: bool) -> O
         return Ok(decisive.into());
     }
     let known = items.iter().all(|item| item.as_boolean().is_some());
-    Ok(if known { Value::Boolean(!decisive) } else { Value::Null })
+    Ok(if known {
+        Value::Boolean(!decisive)
+    } else {
+        Value::Null
+    })
 }
 
 /// The index of a position from one, or from the end if negative.
 fn index(position: &Value, length: usize) -> Option<usize> {
-    let position = position.as_number()?.to_i64()?;
+    let position = position.as_number()?.rescale(0, Rounding::Down)?.to_i64()?;
     match position {
         1.. => usize::try_from(position - 1).ok(),
         0 => None,
@@ -74,14 +92,20 @@ fn index(position: &Value, length: usize) -> Option<usize> {
 fn sublist(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
     let (list, start, length) = match arguments {
         [list, start] | [list, start, Value::Null] => (items(list), start, None),
-        [list, start, Value::Number(length)] => match length.to_i64().and_then(|length| usize::try_from(length).ok()) {
-            Some(length) => (items(list), start, Some(length)),
-            None => return Ok(Value::Null),
-        },
+        [list, start, Value::Number(length)] => {
+            match length.to_i64().and_then(|length| usize::try_from(length).ok()) {
+                Some(length) => (items(list), start, Some(length)),
+                None => return Ok(Value::Null),
+            }
+        }
         _ => return Ok(Value::Null),
     };
-    let Some(start) = index(start, list.len()) else { return Ok(Value::Null) };
-    let Some(end) = length.map_or(Some(list.len()), |length| start.checked_add(length)) else { return Ok(Value::Null) };
+    let Some(start) = index(start, list.len()) else {
+        return Ok(Value::Null);
+    };
+    let Some(end) = length.map_or(Some(list.len()), |length| start.checked_add(length)) else {
+        return Ok(Value::Null);
+    };
     match list.get(start..end) {
         Some(part) => machine.list(part.to_vec()),
         None => Ok(Value::Null),
@@ -89,7 +113,9 @@ fn sublist(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn append(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [list, added @ ..] = arguments else { return Ok(Value::Null) };
+    let [list, added @ ..] = arguments else {
+        return Ok(Value::Null);
+    };
     if list.is_null() {
         return Ok(Value::Null);
     }
@@ -106,7 +132,9 @@ fn concatenate(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn insert_before(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [list, position, added] = arguments else { return Ok(Value::Null) };
+    let [list, position, added] = arguments else {
+        return Ok(Value::Null);
+    };
     if list.is_null() {
         return Ok(Value::Null);
     }
@@ -123,7 +151,9 @@ fn insert_before(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn remove(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [list, position] = arguments else { return Ok(Value::Null) };
+    let [list, position] = arguments else {
+        return Ok(Value::Null);
+    };
     let items = items(list);
     match index(position, items.len()) {
         Some(at) if at < items.len() => {
@@ -137,9 +167,10 @@ fn remove(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 
 fn list_replace(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::List(list), position @ Value::Number(_), new] => match index(position, list.len()) {
-            Some(at) if at < list.len() => {
-                let mut out = list.to_vec();
+        [Value::Null, ..] => Ok(Value::Null),
+        [list, position @ Value::Number(_), new] => match index(position, items(list).len()) {
+            Some(at) if at < items(list).len() => {
+                let mut out = items(list).to_vec();
                 if let Some(item) = out.get_mut(at) {
                     *item = new.clone();
                 }
@@ -147,9 +178,9 @@ fn list_replace(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
             }
             _ => Ok(Value::Null),
         },
-        [Value::List(list), Value::Function(matches), new] if matches.arity().is_none_or(|count| count == 2) => {
-            let mut out = Vec::with_capacity(list.len());
-            for item in list.iter() {
+        [list, Value::Function(matches), new] if matches.arity().is_none_or(|count| count == 2) => {
+            let mut out = Vec::new();
+            for item in items(list) {
                 match machine.call(matches, vec![item.clone(), new.clone()])? {
                     Value::Boolean(true) => out.push(new.clone()),
                     Value::Boolean(false) => out.push(item.clone()),
@@ -171,12 +202,17 @@ fn reverse(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn index_of(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
-    let [list, wanted] = arguments else { return Ok(Value::Null) };
+    let [list, wanted] = arguments else {
+        return Ok(Value::Null);
+    };
     if list.is_null() {
         return Ok(Value::Null);
     }
     machine.weigh(list)?;
-    let found = items(list).iter().enumerate().filter(|(_, item)| equal(item, wanted) == Some(true));
+    let found = items(list)
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| equal(item, wanted) == Some(true));
     machine.list(found.map(|(index, _)| Value::from(index + 1)).collect())
 }
 

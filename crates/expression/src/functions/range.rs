@@ -6,24 +6,51 @@ use crate::evaluate::Outcome;
 use crate::value::{Range, Value};
 use std::cmp::Ordering::{Equal, Greater, Less};
 
-const POINT_RANGE: &[&[&str]] =
-    &[&["point1", "point2"], &["point", "range"], &["range", "point"], &["range1", "range2"], &["range 1", "range 2"]];
+const POINT_RANGE: &[&[&str]] = &[
+    &["point1", "point2"],
+    &["point", "range"],
+    &["range", "point"],
+    &["range1", "range2"],
+    &["range 1", "range 2"],
+];
 
 pub(super) const TABLE: &[BuiltIn] = &[
     row("before", POINT_RANGE, |_, arguments| relation(arguments, before)),
-    row("after", POINT_RANGE, |_, arguments| relation(arguments, |a, b| before(b, a))),
+    row("after", POINT_RANGE, |_, arguments| {
+        relation(arguments, |a, b| before(b, a))
+    }),
     row("meets", POINT_RANGE, |_, arguments| ranges(arguments, meets)),
-    row("met by", POINT_RANGE, |_, arguments| ranges(arguments, |a, b| meets(b, a))),
-    row("overlaps", POINT_RANGE, |_, arguments| ranges(arguments, overlaps)),
-    row("overlaps before", POINT_RANGE, |_, arguments| ranges(arguments, overlaps_before)),
-    row("overlaps after", POINT_RANGE, |_, arguments| ranges(arguments, |a, b| overlaps_before(b, a))),
-    row("finishes", POINT_RANGE, |_, arguments| relation(arguments, finishes)),
-    row("finished by", POINT_RANGE, |_, arguments| relation(arguments, |a, b| finishes(b, a))),
-    row("includes", POINT_RANGE, |_, arguments| relation(arguments, includes)),
-    row("during", POINT_RANGE, |_, arguments| relation(arguments, |a, b| includes(b, a))),
+    row("met by", POINT_RANGE, |_, arguments| {
+        ranges(arguments, |a, b| meets(b, a))
+    }),
+    row("overlaps", POINT_RANGE, |_, arguments| {
+        ranges(arguments, overlaps)
+    }),
+    row("overlaps before", POINT_RANGE, |_, arguments| {
+        ranges(arguments, overlaps_before)
+    }),
+    row("overlaps after", POINT_RANGE, |_, arguments| {
+        ranges(arguments, |a, b| overlaps_before(b, a))
+    }),
+    row("finishes", POINT_RANGE, |_, arguments| {
+        relation(arguments, finishes)
+    }),
+    row("finished by", POINT_RANGE, |_, arguments| {
+        relation(arguments, |a, b| finishes(b, a))
+    }),
+    row("includes", POINT_RANGE, |_, arguments| {
+        relation(arguments, includes)
+    }),
+    row("during", POINT_RANGE, |_, arguments| {
+        relation(arguments, |a, b| includes(b, a))
+    }),
     row("starts", POINT_RANGE, |_, arguments| relation(arguments, starts)),
-    row("started by", POINT_RANGE, |_, arguments| relation(arguments, |a, b| starts(b, a))),
-    row("coincides", POINT_RANGE, |_, arguments| relation(arguments, coincides)),
+    row("started by", POINT_RANGE, |_, arguments| {
+        relation(arguments, |a, b| starts(b, a))
+    }),
+    row("coincides", POINT_RANGE, |_, arguments| {
+        relation(arguments, coincides)
+    }),
 ];
 
 /// `None` where the ends cannot be compared, or the relation is not defined for a point.

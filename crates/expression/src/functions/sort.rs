@@ -24,7 +24,11 @@ fn sort(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// Bottom-up, so without recursion; `None` where two items have no order.
-fn merge_sort(machine: &mut Machine<'_>, mut items: Vec<Value>, precedes: Option<&Arc<Function>>) -> Outcome<Option<Vec<Value>>> {
+fn merge_sort(
+    machine: &mut Machine<'_>,
+    mut items: Vec<Value>,
+    precedes: Option<&Arc<Function>>,
+) -> Outcome<Option<Vec<Value>>> {
     let mut width = 1;
     while width < items.len() {
         let mut merged = Vec::with_capacity(items.len());
@@ -32,8 +36,14 @@ fn merge_sort(machine: &mut Machine<'_>, mut items: Vec<Value>, precedes: Option
             let (left, right) = pair.split_at(width.min(pair.len()));
             let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
             while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-                let Some(later) = goes_before(machine, b, a, precedes)? else { return Ok(None) };
-                merged.extend(if later { right.next().cloned() } else { left.next().cloned() });
+                let Some(later) = goes_before(machine, b, a, precedes)? else {
+                    return Ok(None);
+                };
+                merged.extend(if later {
+                    right.next().cloned()
+                } else {
+                    left.next().cloned()
+                });
             }
             merged.extend(left.cloned());
             merged.extend(right.cloned());
@@ -44,7 +54,12 @@ fn merge_sort(machine: &mut Machine<'_>, mut items: Vec<Value>, precedes: Option
     Ok(Some(items))
 }
 
-fn goes_before(machine: &mut Machine<'_>, a: &Value, b: &Value, precedes: Option<&Arc<Function>>) -> Outcome<Option<bool>> {
+fn goes_before(
+    machine: &mut Machine<'_>,
+    a: &Value,
+    b: &Value,
+    precedes: Option<&Arc<Function>>,
+) -> Outcome<Option<bool>> {
     machine.step(1)?;
     match precedes {
         Some(precedes) => Ok(machine.call(precedes, vec![a.clone(), b.clone()])?.as_boolean()),

@@ -1,24 +1,53 @@
 //! Functions over dates, and the clock that the caller gives.
 
-use super::{BuiltIn, row};
+use super::{BuiltIn, item_row};
 use crate::evaluate::{Machine, Outcome};
 use crate::temporal::{Date, DateTime};
 use crate::value::Value;
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    row("now", &[&[]], now),
-    row("today", &[&[]], today),
-    row("day of year", &[&["date"]], |_, arguments| of_date(arguments, |date| Some(date.day_of_year().into()))),
-    row("day of week", &[&["date"]], |_, arguments| of_date(arguments, day_of_week)),
-    row("month of year", &[&["date"]], |_, arguments| of_date(arguments, month_of_year)),
-    row("week of year", &[&["date"]], |_, arguments| of_date(arguments, |date| date.week_of_year().map(Value::from))),
+    item_row("now", &[&[]], now),
+    item_row("today", &[&[]], today),
+    item_row("day of year", &[&["date"]], |_, arguments| {
+        of_date(arguments, |date| Some(date.day_of_year().into()))
+    }),
+    item_row("day of week", &[&["date"]], |_, arguments| {
+        of_date(arguments, day_of_week)
+    }),
+    item_row("month of year", &[&["date"]], |_, arguments| {
+        of_date(arguments, month_of_year)
+    }),
+    item_row("week of year", &[&["date"]], |_, arguments| {
+        of_date(arguments, |date| date.week_of_year().map(Value::from))
+    }),
     // Not of the standard, but common in models.
-    row("last day of month", &[&["date"]], |_, arguments| of_date(arguments, last_day_of_month)),
+    item_row("last day of month", &[&["date"]], |_, arguments| {
+        of_date(arguments, last_day_of_month)
+    }),
 ];
 
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 fn now(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
@@ -41,11 +70,14 @@ fn of_date(arguments: &[Value], function: impl Fn(&Date) -> Option<Value>) -> Ou
 }
 
 fn day_of_week(date: &Date) -> Option<Value> {
-    DAYS.get(usize::from(date.weekday()) - 1).map(|day| Value::from(*day))
+    DAYS.get(usize::from(date.weekday()) - 1)
+        .map(|day| Value::from(*day))
 }
 
 fn month_of_year(date: &Date) -> Option<Value> {
-    MONTHS.get(usize::from(date.month()) - 1).map(|month| Value::from(*month))
+    MONTHS
+        .get(usize::from(date.month()) - 1)
+        .map(|month| Value::from(*month))
 }
 
 fn last_day_of_month(date: &Date) -> Option<Value> {

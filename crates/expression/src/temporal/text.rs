@@ -19,7 +19,11 @@ impl<'t> Cursor<'t> {
     }
 
     fn digits(&mut self) -> &'t str {
-        let end = self.rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .bytes()
+            .position(|byte| !byte.is_ascii_digit())
+            .unwrap_or(self.rest.len());
         let (digits, rest) = self.rest.split_at(end);
         self.rest = rest;
         digits
@@ -50,7 +54,11 @@ impl<'t> Cursor<'t> {
         let minute = self.two()?;
         self.eat(':')?;
         let second = self.two()?;
-        let nano = if self.eat('.').is_some() { nanos(self.digits())? } else { 0 };
+        let nano = if self.eat('.').is_some() {
+            nanos(self.digits())?
+        } else {
+            0
+        };
         let zone = self.zone()?;
         Time::new(hour, minute, second, nano, zone)
     }
@@ -67,11 +75,19 @@ impl<'t> Cursor<'t> {
             self.rest = "";
             return zone_named(name).map(Some);
         }
-        let sign = if self.eat('+').is_some() { 1 } else { self.eat('-').map(|()| -1)? };
+        let sign = if self.eat('+').is_some() {
+            1
+        } else {
+            self.eat('-').map(|()| -1)?
+        };
         let hours = i32::from(self.two()?);
         self.eat(':')?;
         let minutes = i32::from(self.two()?);
-        let seconds = if self.eat(':').is_some() { i32::from(self.two()?) } else { 0 };
+        let seconds = if self.eat(':').is_some() {
+            i32::from(self.two()?)
+        } else {
+            0
+        };
         let valid = minutes < 60 && seconds < 60 && hours * 3600 + minutes * 60 + seconds <= 18 * 3600;
         valid.then_some(Some(Zone::Offset(sign * (hours * 3600 + minutes * 60 + seconds))))
     }
@@ -124,6 +140,16 @@ pub(crate) fn parse_date_time(text: &str) -> Option<DateTime> {
         return Some(date.at_midnight(None));
     }
     cursor.eat('T')?;
+    // The end of a day is the start of the next.
+    let (date, midnight) = match cursor.rest.strip_prefix("24:00:00") {
+        Some(rest) => (Date::from_epoch_day(date.epoch_day() + 1)?, Some(rest)),
+        None => (date, None),
+    };
+    if let Some(rest) = midnight {
+        cursor.rest = rest;
+        let zone = cursor.zone()?;
+        return cursor.end(date.at_midnight(zone));
+    }
     let time = cursor.time()?;
     cursor.end(DateTime { date, time })
 }
@@ -135,10 +161,14 @@ pub(crate) fn parse_duration(text: &str) -> Option<Value> {
     cursor.eat('P')?;
     let fields = Fields::read(&mut cursor)?;
     if !fields.months.is_empty() {
-        let months = fields.months.iter().try_fold(0i64, |sum, (count, unit)| sum.checked_add(count.checked_mul(*unit)?))?;
-        return YearsMonthsDuration::from_months(if negative { -months } else { months }).map(Value::YearsMonthsDuration);
+        let months = fields.months.iter().try_fold(0i64, |sum, (count, unit)| {
+            sum.checked_add(count.checked_mul(*unit)?)
+        })?;
+        return YearsMonthsDuration::from_months(if negative { -months } else { months })
+            .map(Value::YearsMonthsDuration);
     }
-    DaysTimeDuration::from_nanos(if negative { -fields.nanos } else { fields.nanos }).map(Value::DaysTimeDuration)
+    DaysTimeDuration::from_nanos(if negative { -fields.nanos } else { fields.nanos })
+        .map(Value::DaysTimeDuration)
 }
 
 #[derive(Default)]
@@ -169,7 +199,8 @@ impl Fields {
     fn field(&mut self, cursor: &mut Cursor<'_>, time: bool, order: u8) -> Option<u8> {
         let count: i64 = cursor.digits().parse().ok()?;
         if time && cursor.eat('.').is_some() {
-            let nano = nanos(cursor.digits())?;
+            let fraction = cursor.digits();
+            let nano = if fraction.is_empty() { 0 } else { nanos(fraction)? };
             cursor.eat('S')?;
             self.nanos += i128::from(count) * SECOND + i128::from(nano);
             return (order < 7).then_some(7);
@@ -204,10 +235,8 @@ pub(crate) fn parse_at(text: &str) -> Option<Value> {
     if let Some(date) = parse_date(text) {
         return Some(Value::Date(date));
     }
-    if text.contains('T') && !text.starts_with(['P']) && !text.starts_with("-P") {
-        if let Some(date_time) = parse_date_time(text) {
-            return Some(Value::date_time(date_time));
-        }
+    if let Some(date_time) = parse_date_time(text) {
+        return Some(Value::date_time(date_time));
     }
     parse_time(text).map(Value::time).or_else(|| parse_duration(text))
 }
@@ -215,7 +244,13 @@ pub(crate) fn parse_at(text: &str) -> Option<Value> {
 impl Display for Date {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let sign = if self.year < 0 { "-" } else { "" };
-        write!(f, "{sign}{:04}-{:02}-{:02}", self.year.abs(), self.month, self.day)
+        write!(
+            f,
+            "{sign}{:04}-{:02}-{:02}",
+            self.year.abs(),
+            self.month,
+            self.day
+        )
     }
 }
 
@@ -229,7 +264,11 @@ impl Display for Zone {
         let sign = if seconds < 0 { '-' } else { '+' };
         let magnitude = seconds.unsigned_abs();
         write!(f, "{sign}{:02}:{:02}", magnitude / 3600, magnitude / 60 % 60)?;
-        if magnitude % 60 != 0 { write!(f, ":{:02}", magnitude % 60) } else { Ok(()) }
+        if magnitude % 60 != 0 {
+            write!(f, ":{:02}", magnitude % 60)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -259,13 +298,22 @@ impl Display for DaysTimeDuration {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let nanos = self.nanos().unsigned_abs();
         let (seconds, nano) = (nanos / SECOND as u128, (nanos % SECOND as u128) as u32);
-        let (days, hours, minutes, second) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        let (days, hours, minutes, second) = (
+            seconds / 86_400,
+            seconds / 3600 % 24,
+            seconds / 60 % 60,
+            seconds % 60,
+        );
         f.write_str(if self.nanos() < 0 { "-P" } else { "P" })?;
         if nanos == 0 {
             return f.write_str("T0S");
         }
         let field = |f: &mut Formatter<'_>, count: u128, unit: char| {
-            if count == 0 { Ok(()) } else { write!(f, "{count}{unit}") }
+            if count == 0 {
+                Ok(())
+            } else {
+                write!(f, "{count}{unit}")
+            }
         };
         field(f, days, 'D')?;
         if hours + minutes + second > 0 || nano > 0 {
@@ -284,7 +332,10 @@ impl Display for DaysTimeDuration {
 
 impl Display for YearsMonthsDuration {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (years, months) = (self.months().unsigned_abs() / 12, self.months().unsigned_abs() % 12);
+        let (years, months) = (
+            self.months().unsigned_abs() / 12,
+            self.months().unsigned_abs() % 12,
+        );
         f.write_str(if self.months() < 0 { "-P" } else { "P" })?;
         match (years, months) {
             (0, 0) => f.write_str("0M"),

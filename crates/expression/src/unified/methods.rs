@@ -9,19 +9,30 @@ use crate::context::Context;
 use crate::error::{EvaluationCode, Failure};
 use crate::evaluate::{Machine, Outcome};
 use crate::expression::Code;
-use crate::functions::string::{pattern, replace_all};
+use crate::functions::pattern::pattern;
+use crate::functions::string::replace_all;
 use crate::tree::NodeId;
 use crate::value::{List, Value};
 
 const OF_TEXTS: &str = "charAt, concat, contains, endsWith, equals, equalsIgnoreCase, indexOf, isBlank, isEmpty, lastIndexOf, length, \
      matches, replace, replaceAll, split, startsWith, substring, toLowerCase, toString, toUpperCase, trim";
 const OF_LISTS: &str = "contains, get, indexOf, isEmpty, lastIndexOf, size, toString";
-const OF_CONTEXTS: &str = "containsKey, containsValue, get, getOrDefault, isEmpty, keySet, size, toString, values";
+const OF_CONTEXTS: &str =
+    "containsKey, containsValue, get, getOrDefault, isEmpty, keySet, size, toString, values";
 
 impl Machine<'_> {
-    pub(crate) fn method(&mut self, code: &Arc<Code>, base: NodeId, name: &str, arguments: &[NodeId]) -> Outcome {
+    pub(crate) fn method(
+        &mut self,
+        code: &Arc<Code>,
+        base: NodeId,
+        name: &str,
+        arguments: &[NodeId],
+    ) -> Outcome {
         let base = self.evaluate(code, base)?;
-        let arguments = arguments.iter().map(|argument| self.evaluate(code, *argument)).collect::<Outcome<Vec<_>>>()?;
+        let arguments = arguments
+            .iter()
+            .map(|argument| self.evaluate(code, *argument))
+            .collect::<Outcome<Vec<_>>>()?;
         self.weigh(&base)?;
         let result = match &base {
             Value::String(own) => of_text(self, own, name, &arguments)?,
@@ -70,17 +81,27 @@ fn position(value: &Value) -> Outcome<usize> {
 
 /// A position in characters, or -1.
 fn found(own: &str, at: Option<usize>) -> Value {
-    let characters = at.and_then(|at| own.get(..at)).map(|before| before.chars().count() as i64);
+    let characters = at
+        .and_then(|at| own.get(..at))
+        .map(|before| before.chars().count() as i64);
     characters.unwrap_or(-1).into()
 }
 
-fn of_text(machine: &mut Machine<'_>, own: &Arc<str>, name: &str, arguments: &[Value]) -> Outcome<Option<Value>> {
+fn of_text(
+    machine: &mut Machine<'_>,
+    own: &Arc<str>,
+    name: &str,
+    arguments: &[Value],
+) -> Outcome<Option<Value>> {
     let result = match (name, arguments) {
         ("contains", [part]) => own.contains(&text(part)).into(),
         ("startsWith", [part]) => own.starts_with(&text(part)).into(),
         ("endsWith", [part]) => own.ends_with(&text(part)).into(),
         ("equals", [other]) => (other.as_str() == Some(own)).into(),
-        ("equalsIgnoreCase", [other]) => other.as_str().is_some_and(|other| own.to_lowercase() == other.to_lowercase()).into(),
+        ("equalsIgnoreCase", [other]) => other
+            .as_str()
+            .is_some_and(|other| own.to_lowercase() == other.to_lowercase())
+            .into(),
         ("length", []) => own.chars().count().into(),
         ("isEmpty", []) => own.is_empty().into(),
         ("isBlank", []) => own.trim().is_empty().into(),
@@ -98,7 +119,9 @@ fn of_text(machine: &mut Machine<'_>, own: &Arc<str>, name: &str, arguments: &[V
         ("substring", [start]) => part(machine, own, position(start)?, None)?,
         ("substring", [start, end]) => part(machine, own, position(start)?, Some(position(end)?))?,
         ("replace", [from, to]) => replace(machine, own, &text(from), &text(to))?,
-        ("matches" | "replaceAll" | "split", [regex, ..]) => return with_pattern(machine, own, name, &text(regex), arguments),
+        ("matches" | "replaceAll" | "split", [regex, ..]) => {
+            return with_pattern(machine, own, name, &text(regex), arguments);
+        }
         _ => return Ok(None),
     };
     Ok(Some(result))
@@ -108,7 +131,9 @@ fn part(machine: &mut Machine<'_>, own: &str, start: usize, end: Option<usize>) 
     let count = own.chars().count();
     let end = end.unwrap_or(count);
     if start > end || end > count {
-        return Err(wrong_type(format!("there is no part from {start} to {end} in a text of {count} characters")));
+        return Err(wrong_type(format!(
+            "there is no part from {start} to {end} in a text of {count} characters"
+        )));
     }
     machine.string(own.chars().skip(start).take(end - start).collect())
 }
@@ -120,15 +145,25 @@ fn replace(machine: &mut Machine<'_>, own: &str, from: &str, to: &str) -> Outcom
     machine.string(own.replace(from, to))
 }
 
-fn with_pattern(machine: &mut Machine<'_>, own: &str, name: &str, regex: &str, arguments: &[Value]) -> Outcome<Option<Value>> {
+fn with_pattern(
+    machine: &mut Machine<'_>,
+    own: &str,
+    name: &str,
+    regex: &str,
+    arguments: &[Value],
+) -> Outcome<Option<Value>> {
     let Some(compiled) = pattern(machine, regex, "")? else {
-        return Err(wrong_type(format!("`{regex}` is no regular expression, or too large a one")));
+        return Err(wrong_type(format!(
+            "`{regex}` is no regular expression, or too large a one"
+        )));
     };
     machine.step(own.len() as u64 / 16)?;
     match (name, arguments) {
         ("matches", [_]) => {
             // As in Java, the whole text must match.
-            let Some(whole) = pattern(machine, &format!("^(?:{regex})$"), "")? else { return Ok(None) };
+            let Some(whole) = pattern(machine, &format!("^(?:{regex})$"), "")? else {
+                return Ok(None);
+            };
             Ok(Some(whole.is_match(own).into()))
         }
         ("replaceAll", [_, with]) => replace_all(machine, own, &compiled, &text(with)).map(Some),
@@ -162,15 +197,28 @@ fn of_list(list: &List, name: &str, arguments: &[Value]) -> Outcome<Option<Value
     }))
 }
 
-fn of_context(machine: &mut Machine<'_>, context: &Context, name: &str, arguments: &[Value]) -> Outcome<Option<Value>> {
+fn of_context(
+    machine: &mut Machine<'_>,
+    context: &Context,
+    name: &str,
+    arguments: &[Value],
+) -> Outcome<Option<Value>> {
     Ok(Some(match (name, arguments) {
         ("size", []) => context.len().into(),
         ("isEmpty", []) => context.is_empty().into(),
         ("containsKey", [key]) => context.get(&text(key)).is_some().into(),
-        ("containsValue", [wanted]) => context.iter().any(|(_, value)| equal(value, wanted) == Some(true)).into(),
+        ("containsValue", [wanted]) => context
+            .iter()
+            .any(|(_, value)| equal(value, wanted) == Some(true))
+            .into(),
         ("get", [key]) => context.get(&text(key)).cloned().unwrap_or(Value::Null),
         ("getOrDefault", [key, default]) => context.get(&text(key)).unwrap_or(default).clone(),
-        ("keySet" | "keys", []) => machine.list(context.iter().map(|(name, _)| Value::String(name.clone())).collect())?,
+        ("keySet" | "keys", []) => machine.list(
+            context
+                .iter()
+                .map(|(name, _)| Value::String(name.clone()))
+                .collect(),
+        )?,
         ("values", []) => machine.list(context.iter().map(|(_, value)| value.clone()).collect())?,
         _ => return Ok(None),
     }))

@@ -22,8 +22,15 @@ pub(crate) fn unknown_variable(scope: &dyn Scope, name: &str) -> Box<Failure> {
     });
     let more = if names.len() > LISTED { ", ..." } else { "" };
     names.truncate(LISTED);
-    let known = if names.is_empty() { String::new() } else { format!("; defined are {}{more}", names.join(", ")) };
-    Failure::new(EvaluationCode::UnknownVariable, format!("variable `{name}` is not defined{known}"))
+    let known = if names.is_empty() {
+        String::new()
+    } else {
+        format!("; defined are {}{more}", names.join(", "))
+    };
+    Failure::new(
+        EvaluationCode::UnknownVariable,
+        format!("variable `{name}` is not defined{known}"),
+    )
 }
 
 pub(super) fn wrong_type(message: impl Into<String>) -> Box<Failure> {
@@ -81,10 +88,16 @@ pub(crate) fn compare(comparison: Comparison, left: &Value, right: &Value) -> Ou
         return Ok(inclusive && left.is_null() && right.is_null());
     }
     let Some(found) = ordering(left, right) else {
-        return Err(wrong_type(format!("a {} and a {} have no order", left.type_name(), right.type_name())));
+        return Err(wrong_type(format!(
+            "a {} and a {} have no order",
+            left.type_name(),
+            right.type_name()
+        )));
     };
     Ok(match comparison {
-        Comparison::Less | Comparison::LessOrEqual => found == Ordering::Less || (inclusive && found == Ordering::Equal),
+        Comparison::Less | Comparison::LessOrEqual => {
+            found == Ordering::Less || (inclusive && found == Ordering::Equal)
+        }
         _ => found == Ordering::Greater || (inclusive && found == Ordering::Equal),
     })
 }
@@ -108,15 +121,24 @@ fn same(left: &Value, right: &Value) -> bool {
         (Value::Null, Value::Null) => true,
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Number(a), other) | (other, Value::Number(a)) => number(other).is_some_and(|b| *a == b),
-        (Value::Boolean(a), Value::String(text)) | (Value::String(text), Value::Boolean(a)) => *a == text.eq_ignore_ascii_case("true"),
+        (Value::Boolean(a), Value::String(text)) | (Value::String(text), Value::Boolean(a)) => {
+            *a == text.eq_ignore_ascii_case("true")
+        }
         (Value::String(a), Value::String(b)) => a == b,
         (Value::String(a), other) | (other, Value::String(a)) => **a == *other.to_string(),
         _ => equal(left, right) == Some(true),
     }
 }
 
-pub(crate) fn arithmetic(machine: &mut Machine<'_>, operator: Arithmetic, left: &Value, right: &Value) -> Outcome {
-    let (Some(a), Some(b)) = (number(left), number(right)) else { return other_arithmetic(machine, operator, left, right) };
+pub(crate) fn arithmetic(
+    machine: &mut Machine<'_>,
+    operator: Arithmetic,
+    left: &Value,
+    right: &Value,
+) -> Outcome {
+    let (Some(a), Some(b)) = (number(left), number(right)) else {
+        return other_arithmetic(machine, operator, left, right);
+    };
     let result = match operator {
         Arithmetic::Add => a.add(&b),
         Arithmetic::Subtract => a.subtract(&b),
@@ -128,8 +150,14 @@ pub(crate) fn arithmetic(machine: &mut Machine<'_>, operator: Arithmetic, left: 
     let divides = matches!(operator, Arithmetic::Divide | Arithmetic::Remainder);
     match result {
         Some(number) => Ok(Value::Number(number)),
-        None if divides && b.is_zero() => Err(Failure::new(EvaluationCode::Arithmetic, format!("{a} is divided by zero"))),
-        None => Err(Failure::new(EvaluationCode::Arithmetic, "the result is beyond the range of numbers")),
+        None if divides && b.is_zero() => Err(Failure::new(
+            EvaluationCode::Arithmetic,
+            format!("{a} is divided by zero"),
+        )),
+        None => Err(Failure::new(
+            EvaluationCode::Arithmetic,
+            "the result is beyond the range of numbers",
+        )),
     }
 }
 
@@ -148,7 +176,13 @@ fn other_arithmetic(machine: &mut Machine<'_>, operator: Arithmetic, left: &Valu
         Arithmetic::Multiply => evaluate::multiply(left, right),
         _ => None,
     };
-    result.ok_or_else(|| wrong_type(format!("cannot compute with a {} and a {}", left.type_name(), right.type_name())))
+    result.ok_or_else(|| {
+        wrong_type(format!(
+            "cannot compute with a {} and a {}",
+            left.type_name(),
+            right.type_name()
+        ))
+    })
 }
 
 /// `value.name`: what null or a missing entry has is null.
@@ -158,7 +192,10 @@ pub(crate) fn property(base: &Value, name: &str) -> Outcome {
         Value::Context(context) => Ok(context.get(name).cloned().unwrap_or(Value::Null)),
         Value::List(list) if matches!(name, "size" | "length") => Ok(list.len().into()),
         Value::List(list) if name == "empty" => Ok(list.is_empty().into()),
-        other => Err(wrong_type(format!("a {} has no property `{name}`", other.type_name()))),
+        other => Err(wrong_type(format!(
+            "a {} has no property `{name}`",
+            other.type_name()
+        ))),
     }
 }
 
@@ -166,14 +203,21 @@ pub(crate) fn property(base: &Value, name: &str) -> Outcome {
 pub(crate) fn index(base: &Value, index: &Value) -> Outcome {
     match (base, index) {
         (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
-        (Value::Context(context), Value::String(name)) => Ok(context.get(name).cloned().unwrap_or(Value::Null)),
+        (Value::Context(context), Value::String(name)) => {
+            Ok(context.get(name).cloned().unwrap_or(Value::Null))
+        }
         (Value::Context(context), other) => Ok(context.get(&text(other)).cloned().unwrap_or(Value::Null)),
         (Value::List(list), position) => match number(position).and_then(|position| position.to_i64()) {
             Some(position) => {
-                let item = usize::try_from(position).ok().and_then(|position| list.get(position));
+                let item = usize::try_from(position)
+                    .ok()
+                    .and_then(|position| list.get(position));
                 Ok(item.cloned().unwrap_or(Value::Null))
             }
-            None => Err(wrong_type(format!("a {} is no position in a list", position.type_name()))),
+            None => Err(wrong_type(format!(
+                "a {} is no position in a list",
+                position.type_name()
+            ))),
         },
         (other, _) => Err(wrong_type(format!("a {} has no index", other.type_name()))),
     }

@@ -40,7 +40,13 @@ enum Infix {
 
 impl<'t, 'b> Parser<'t, 'b> {
     pub(super) fn new(text: &'t str, tokens: Vec<Token>, builder: &'b mut Builder) -> Self {
-        Parser { text, tokens, at: 0, builder, nesting: 0 }
+        Parser {
+            text,
+            tokens,
+            at: 0,
+            builder,
+            nesting: 0,
+        }
     }
 
     pub(super) fn whole(mut self) -> Parsed {
@@ -60,11 +66,16 @@ impl<'t, 'b> Parser<'t, 'b> {
     }
 
     fn word(&self) -> &str {
-        self.tokens.get(self.at).and_then(|token| self.text.get(token.start..token.end)).unwrap_or_default()
+        self.tokens
+            .get(self.at)
+            .and_then(|token| self.text.get(token.start..token.end))
+            .unwrap_or_default()
     }
 
     fn offset(&self) -> usize {
-        self.tokens.get(self.at).map_or(self.text.len(), |token| token.start)
+        self.tokens
+            .get(self.at)
+            .map_or(self.text.len(), |token| token.start)
     }
 
     fn advance(&mut self) {
@@ -84,7 +95,11 @@ impl<'t, 'b> Parser<'t, 'b> {
     }
 
     fn expect(&mut self, symbol: &str) -> Parsed<()> {
-        if self.take(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+        if self.take(symbol) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{symbol}`")))
+        }
     }
 
     fn error(&self, message: impl Into<String>, hint: impl Into<String>) -> SyntaxError {
@@ -92,7 +107,11 @@ impl<'t, 'b> Parser<'t, 'b> {
     }
 
     fn expected(&self, what: &str) -> SyntaxError {
-        let found = if self.kind() == &Kind::End { "the end of the expression".to_owned() } else { format!("`{}`", self.word()) };
+        let found = if self.kind() == &Kind::End {
+            "the end of the expression".to_owned()
+        } else {
+            format!("`{}`", self.word())
+        };
         self.error(format!("{what} is expected, not {found}"), "")
     }
 
@@ -144,7 +163,14 @@ impl<'t, 'b> Parser<'t, 'b> {
                 let then = self.expression(0)?;
                 self.expect(":")?;
                 let otherwise = self.expression(0)?;
-                self.add(Node::If { condition: left, then, otherwise }, offset)
+                self.add(
+                    Node::If {
+                        condition: left,
+                        then,
+                        otherwise,
+                    },
+                    offset,
+                )
             }
             Infix::Or | Infix::And => {
                 let mut operands = vec![left];
@@ -153,7 +179,14 @@ impl<'t, 'b> Parser<'t, 'b> {
                     operands.push(self.expression(level)?);
                 }
                 let operands = operands.into();
-                self.add(if level == OR { Node::Any(operands) } else { Node::All(operands) }, offset)
+                self.add(
+                    if level == OR {
+                        Node::Any(operands)
+                    } else {
+                        Node::All(operands)
+                    },
+                    offset,
+                )
             }
             Infix::Compare(comparison) => {
                 self.advance();
@@ -161,7 +194,14 @@ impl<'t, 'b> Parser<'t, 'b> {
                 if matches!(comparison, Comparison::Equal | Comparison::Different) {
                     self.allow_missing(left, right);
                 }
-                self.add(Node::Compare { comparison, left, right }, offset)
+                self.add(
+                    Node::Compare {
+                        comparison,
+                        left,
+                        right,
+                    },
+                    offset,
+                )
             }
             Infix::Compute(_) => {
                 let mut links = Vec::new();
@@ -169,9 +209,18 @@ impl<'t, 'b> Parser<'t, 'b> {
                     && next == level
                 {
                     self.advance();
-                    links.push(Link { operator, operand: self.expression(level)? });
+                    links.push(Link {
+                        operator,
+                        operand: self.expression(level)?,
+                    });
                 }
-                self.add(Node::Chain { first: left, links: links.into() }, offset)
+                self.add(
+                    Node::Chain {
+                        first: left,
+                        links: links.into(),
+                    },
+                    offset,
+                )
             }
         }
     }
@@ -201,7 +250,11 @@ impl<'t, 'b> Parser<'t, 'b> {
 
     fn prefix(&mut self) -> Parsed {
         let offset = self.offset();
-        let word = if matches!(self.kind(), Kind::Symbol(_) | Kind::Name) { self.word() } else { "" };
+        let word = if matches!(self.kind(), Kind::Symbol(_) | Kind::Name) {
+            self.word()
+        } else {
+            ""
+        };
         match word {
             "-" => {
                 self.advance();
@@ -238,7 +291,14 @@ impl<'t, 'b> Parser<'t, 'b> {
                 self.advance();
                 base = if self.is("(") {
                     let arguments = self.arguments()?;
-                    self.add(Node::Method { base, name, arguments }, offset)?
+                    self.add(
+                        Node::Method {
+                            base,
+                            name,
+                            arguments,
+                        },
+                        offset,
+                    )?
                 } else {
                     self.add(Node::Path { base, name }, offset)?
                 };
@@ -269,7 +329,10 @@ impl<'t, 'b> Parser<'t, 'b> {
         let offset = self.offset();
         match self.kind().clone() {
             Kind::Number => {
-                let number: Decimal = self.word().parse().map_err(|_| self.error("the number is out of range", ""))?;
+                let number: Decimal = self
+                    .word()
+                    .parse()
+                    .map_err(|_| self.error("the number is out of range", ""))?;
                 self.advance();
                 self.add(Node::Literal(Value::Number(number)), offset)
             }
@@ -284,7 +347,9 @@ impl<'t, 'b> Parser<'t, 'b> {
                 Ok(inner)
             }
             Kind::Name => self.name(offset),
-            Kind::End if self.text.trim().is_empty() => Err(self.error("the expression is empty", "write a value or a condition")),
+            Kind::End if self.text.trim().is_empty() => {
+                Err(self.error("the expression is empty", "write a value or a condition"))
+            }
             _ => Err(self.expected("a value")),
         }
     }
@@ -295,7 +360,9 @@ impl<'t, 'b> Parser<'t, 'b> {
             "null" => Some(Value::Null),
             "true" => Some(Value::Boolean(true)),
             "false" => Some(Value::Boolean(false)),
-            "and" | "or" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "div" | "mod" | "instanceof" => return Err(self.expected("a value")),
+            "and" | "or" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "div" | "mod" | "instanceof" => {
+                return Err(self.expected("a value"));
+            }
             _ => None,
         };
         self.advance();
@@ -304,7 +371,12 @@ impl<'t, 'b> Parser<'t, 'b> {
         }
         if self.is("(") {
             let hint = "only methods of values can be called, for example `text.contains(\"a\")`";
-            return Err(SyntaxError::at(self.text, offset, format!("there is no function `{name}`"), hint));
+            return Err(SyntaxError::at(
+                self.text,
+                offset,
+                format!("there is no function `{name}`"),
+                hint,
+            ));
         }
         self.builder.free(&name);
         self.add(Node::Name { name, required: true }, offset)

@@ -38,11 +38,24 @@ pub(crate) fn parse(text: &str) -> Result<Tree, SyntaxError> {
     Ok(builder.finish(root))
 }
 
-fn part(text: &str, start: usize, end: usize, builder: &mut Builder) -> Result<crate::tree::NodeId, SyntaxError> {
+fn part(
+    text: &str,
+    start: usize,
+    end: usize,
+    builder: &mut Builder,
+) -> Result<crate::tree::NodeId, SyntaxError> {
     let inner = text.get(start..end).unwrap_or_default();
     let moved = |error: SyntaxError| SyntaxError::at(text, start + error.offset, error.message, error.hint);
-    let shift = |token: Token| Token { start: token.start + start, end: token.end + start, kind: token.kind };
-    let tokens = tokens(inner, Dialect::Unified).map_err(moved)?.into_iter().map(shift).collect();
+    let shift = |token: Token| Token {
+        start: token.start + start,
+        end: token.end + start,
+        kind: token.kind,
+    };
+    let tokens = tokens(inner, Dialect::Unified)
+        .map_err(moved)?
+        .into_iter()
+        .map(shift)
+        .collect();
     Parser::new(text, tokens, builder).whole()
 }
 
@@ -63,12 +76,20 @@ fn parts(text: &str) -> Result<Vec<Part>, SyntaxError> {
                 parts.push(Part::Text(std::mem::take(&mut literal)));
             }
             let Some(end) = closing_brace(text, at + 2) else {
-                return Err(SyntaxError::at(text, at, "the expression does not end", "close it with `}`"));
+                return Err(SyntaxError::at(
+                    text,
+                    at,
+                    "the expression does not end",
+                    "close it with `}`",
+                ));
             };
             parts.push(Part::Expression { start: at + 2, end });
             at = end + 1;
         } else {
-            let next = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '\\' | '$' | '#'));
+            let next = rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| matches!(c, '\\' | '$' | '#'));
             let length = next.map_or(rest.len(), |(index, _)| index);
             literal.push_str(rest.get(..length).unwrap_or_default());
             at += length;
@@ -80,7 +101,9 @@ fn parts(text: &str) -> Result<Vec<Part>, SyntaxError> {
     parts.push(Part::Text(literal));
     let single = |part: &Part| matches!(part, Part::Expression { .. });
     let blank = |part: &Part| matches!(part, Part::Text(piece) if piece.trim().is_empty());
-    if parts.iter().filter(|part| single(part)).count() == 1 && parts.iter().all(|part| single(part) || blank(part)) {
+    if parts.iter().filter(|part| single(part)).count() == 1
+        && parts.iter().all(|part| single(part) || blank(part))
+    {
         parts.retain(single);
     } else {
         parts.retain(|part| !matches!(part, Part::Text(piece) if piece.is_empty()));

@@ -21,7 +21,7 @@ impl Switch {
         self.0.load(Ordering::Acquire)
     }
 
-    fn set(&self, on: bool) {
+    pub(super) fn set(&self, on: bool) {
         self.0.store(on, Ordering::Release);
     }
 }

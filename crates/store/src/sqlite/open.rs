@@ -1,6 +1,7 @@
 //! Opening: the folder, the file, its connections and the checks before the first use.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ const WRITER_CACHE_KB: i64 = 64 * 1024;
 const READER_CACHE_KB: i64 = 8 * 1024;
 /// After a reset the WAL file is cut to this size.
 const WAL_KEPT_BYTES: i64 = 64 << 20;
+/// The WAL's size from the first start on: the pages at which a checkpoint begins, and as many again to go on with.
+const WAL_PREPARED_BYTES: u64 = 16 << 20;
 /// Nobody else writes; this is for a backup tool or a shell that holds the file for a moment.
 const BUSY: Duration = Duration::from_secs(5);
 /// Files up to this size are checked whole at each start: about 30 ms. Larger ones are checked where they are
@@ -39,6 +42,30 @@ pub(super) fn prepare_folder(path: &Path) -> Result<(), Error> {
         let _ = File::open(above).and_then(|folder| folder.sync_all());
     }
     Ok(())
+}
+
+/// Gives the WAL its working size at once. A sync that also has to make a file longer costs several times one that
+/// does not (`bench_store`), and the WAL would grow at every commit until its first turn-around. Zeros end the log for
+/// its reader, so they may stand behind whatever is in it. Not for a VFS of somebody else's, whose files these are not.
+pub(super) fn prepare_wal(path: &Path, options: &Options) {
+    if options.vfs.is_some() {
+        return;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    let Ok(mut file) = OpenOptions::new().append(true).create(true).open(&name) else { return };
+    let Ok(length) = file.metadata().map(|file| file.len()) else { return };
+    let zeros = vec![0; 1 << 20];
+    let mut missing = WAL_PREPARED_BYTES.saturating_sub(length);
+    while missing > 0 {
+        let part = missing.min(zeros.len() as u64);
+        if file.write_all(&zeros[..part as usize]).is_err() {
+            // No space to spare: the commits will find out whether there is enough for them.
+            let _ = file.set_len(length);
+            return;
+        }
+        missing -= part;
+    }
 }
 
 /// The connection that writes, after migration and checks.

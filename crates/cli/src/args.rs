@@ -1,0 +1,270 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::serve::ServeArguments;
+
+/// A durable BPMN 2.0 workflow runtime that stops cleanly.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, about, propagate_version = true, subcommand_required = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server.
+    Serve(ServeArguments),
+    /// Run one process on a temporary store and print the path it took.
+    ///
+    /// Exits 0 only when the instance completed. Handlers are the built-in ones (`demo.noop`, `demo.log`, …);
+    /// timers run for real. What waits for a message, a person or an external worker ends the run.
+    Run(RunArguments),
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs: the server's own JSON.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// The BPMN file.
+    pub file: PathBuf,
+    /// A start variable, `name=json`. A value that is not valid JSON is taken as a string.
+    #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable)]
+    pub variables: Vec<(String, serde_json::Value)>,
+    /// Which process of the file; not needed when it has one.
+    #[arg(long, value_name = "ID")]
+    pub process: Option<String>,
+    /// Give up after this long.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    pub timeout: Option<std::time::Duration>,
+    /// How to print the path.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Which server, and how to print.
+#[derive(Debug, Args)]
+pub struct Connection {
+    /// The server.
+    #[arg(long, env = "TIDEGATE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8088", global = true)]
+    pub server: String,
+    /// The path in front of the API's routes.
+    #[arg(long, env = "TIDEGATE_BASE_PATH", value_name = "PATH", default_value = "/api/v1", global = true)]
+    pub base_path: String,
+    /// The token. Better given as TIDEGATE_TOKEN or TIDEGATE_TOKEN_FILE: other users can see arguments.
+    #[arg(long, env = "TIDEGATE_TOKEN", hide_env_values = true, value_name = "TOKEN", global = true)]
+    pub token: Option<String>,
+    /// A file that holds the token.
+    #[arg(long, env = "TIDEGATE_TOKEN_FILE", value_name = "FILE", global = true)]
+    pub token_file: Option<PathBuf>,
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t, global = true)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct Call<T: Args> {
+    #[command(flatten)]
+    pub request: T,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
+    /// Deploy BPMN files.
+    Deploy(Call<Deploy>),
+    /// Start an instance of a process.
+    Start(Call<Start>),
+    /// List process instances.
+    Instances(Call<Instances>),
+    /// Show one instance.
+    Instance(Call<KeyOnly>),
+    /// Show what happened to an instance.
+    History(Call<KeyOnly>),
+    /// Cancel an instance.
+    Cancel(Call<Cancel>),
+    /// Publish a message.
+    Message(Call<Message>),
+    /// List process definitions.
+    Definitions(Call<Nothing>),
+    /// List open incidents.
+    Incidents(Call<Nothing>),
+    /// Retry what an incident stopped.
+    Retry(Call<Retry>),
+    /// List open user tasks.
+    Tasks(Call<Nothing>),
+    /// Complete a user task.
+    CompleteTask(Call<CompleteTask>),
+    /// Show the state of the runtime.
+    Status(Call<Nothing>),
+    /// Pause the runtime: nothing new runs until it is resumed.
+    Pause(Call<Pause>),
+    /// Resume a paused runtime.
+    Resume(Call<Nothing>),
+    /// Drain the runtime without waiting for what runs.
+    ForceDrain(Call<Reason>),
+}
+
+#[derive(Debug, Args)]
+pub struct Nothing {}
+
+#[derive(Debug, Args)]
+pub struct Deploy {
+    /// The files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Start {
+    /// The BPMN id of the process.
+    pub process_id: String,
+    /// A start variable, `name=json`. A value that is not valid JSON is taken as a string.
+    #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable)]
+    pub variables: Vec<(String, serde_json::Value)>,
+    /// Your own name for the instance.
+    #[arg(long, value_name = "TEXT")]
+    pub business_key: Option<String>,
+    /// This version instead of the newest.
+    #[arg(long, value_name = "NUMBER")]
+    pub version_number: Option<u32>,
+    /// Wait until the instance has ended.
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, default_value = "30s")]
+    pub timeout: std::time::Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct Instances {
+    /// `running` or `finished`.
+    #[arg(long, value_name = "WORD")]
+    pub status: Option<String>,
+    /// One or more sub-statuses, with commas between them.
+    #[arg(long, value_name = "WORDS")]
+    pub sub_status: Option<String>,
+    /// Of this process.
+    #[arg(long, value_name = "ID")]
+    pub process_id: Option<String>,
+    /// With this business key.
+    #[arg(long, value_name = "TEXT")]
+    pub business_key: Option<String>,
+    /// With an open incident.
+    #[arg(long)]
+    pub has_incident: bool,
+    /// How many at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    pub limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct KeyOnly {
+    /// The instance's key.
+    pub key: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// The instance's key.
+    pub key: String,
+    /// Why; kept in the history.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Message {
+    /// The message's name.
+    pub name: String,
+    /// The value that tells which instance it is for.
+    #[arg(long, value_name = "TEXT")]
+    pub correlation_key: Option<String>,
+    /// A variable of its payload, `name=json`. A value that is not valid JSON is taken as a string.
+    #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable)]
+    pub variables: Vec<(String, serde_json::Value)>,
+    /// How long it waits for a taker.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    pub time_to_live: Option<std::time::Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// The incident's key.
+    pub key: String,
+    /// How many tries the job gets.
+    #[arg(long, value_name = "NUMBER")]
+    pub retries: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompleteTask {
+    /// The task's key.
+    pub key: String,
+    /// A result, `name=json`. A value that is not valid JSON is taken as a string.
+    #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable)]
+    pub variables: Vec<(String, serde_json::Value)>,
+}
+
+#[derive(Debug, Args)]
+pub struct Pause {
+    /// Why; everybody who looks at the status sees it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// End by itself at this time (RFC 3339).
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Reason {
+    /// Why.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// Reads `name=json`; what is no JSON is a string.
+fn variable(text: &str) -> Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok((name.to_owned(), value))
+        }
+        _ => Err("expected `name=json`, for example `amount=12` or `customer=Ada`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_value_that_is_no_json_is_a_string() {
+        assert_eq!(variable("a=1").unwrap(), ("a".to_owned(), json!(1)));
+        assert_eq!(variable("a=x=y").unwrap().1, json!("x=y"));
+        assert_eq!(variable("a={\"b\": [1]}").unwrap().1, json!({ "b": [1] }));
+        assert!(variable("a").is_err() && variable("=1").is_err());
+    }
+}

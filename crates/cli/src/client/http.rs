@@ -1,0 +1,142 @@
+//! Talking to a server.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Url};
+use serde_json::Value;
+use tidegate::model::Diagnostic;
+
+use crate::args::Connection;
+use crate::terminal;
+
+/// A server that cannot be reached is told soon.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Every answer comes within this, beyond what the request itself waits.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A server and how to be recognised by it.
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<String>,
+}
+
+/// An answer that is no error.
+pub struct Answer {
+    /// The JSON as the server wrote it.
+    pub text: String,
+    /// The same, read.
+    pub value: Value,
+}
+
+/// Why a command failed.
+pub enum Failure {
+    /// The server said no.
+    Problem(Value),
+    /// It did not come to that.
+    Other(String),
+}
+
+impl Failure {
+    /// Prints it for people.
+    pub fn print(&self) {
+        match self {
+            Self::Other(message) => terminal::error(message),
+            Self::Problem(problem) => {
+                let detail = problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("the server said no");
+                let code = problem["code"].as_str().unwrap_or("unknown");
+                terminal::error(&terminal::printable(&format!("{detail} [{code}]")));
+                print_diagnostics(&problem["diagnostics"]);
+            }
+        }
+    }
+}
+
+/// Prints diagnostics as `file:line:col: error[code]: message (hint)`.
+pub fn print_diagnostics(diagnostics: &Value) {
+    let diagnostics: Vec<Diagnostic> = serde_json::from_value(diagnostics.clone()).unwrap_or_default();
+    for diagnostic in diagnostics {
+        terminal::error_line(&terminal::printable(&diagnostic.to_string()));
+    }
+}
+
+impl Client {
+    /// For the server of the command line.
+    pub fn new(connection: &Connection) -> Result<Self, Failure> {
+        let other = |message: String| Failure::Other(message);
+        let base = format!("{}{}", connection.server.trim_end_matches('/'), connection.base_path.trim_end_matches('/'));
+        let base: Url = base.parse().map_err(|error| other(format!("`{base}` is no URL: {error}")))?;
+        if base.scheme() != "http" {
+            return Err(other(format!("`{base}`: only http:// is supported; put a proxy or tunnel in front for TLS")));
+        }
+        let token = match (&connection.token, &connection.token_file) {
+            (Some(token), _) => Some(token.clone()),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file);
+                let text = text.map_err(|error| other(format!("`{}` cannot be read: {error}", file.display())))?;
+                Some(text.trim().to_owned())
+            }
+            (None, None) => None,
+        };
+        let http = reqwest::Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none());
+        let http = http.build().map_err(|error| other(error.to_string()))?;
+        Ok(Self { http, base, token })
+    }
+
+    /// GET with query parameters.
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Answer, Failure> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(self.request(Method::GET, url), Duration::ZERO).await
+    }
+
+    /// POST with a JSON body. The server may wait for `wait` before it answers.
+    pub async fn post(&self, path: &[&str], body: &Value, wait: Duration) -> Result<Answer, Failure> {
+        self.send(self.request(Method::POST, self.url(path)).json(body), wait).await
+    }
+
+    /// POST of files.
+    pub async fn upload(&self, path: &[&str], form: reqwest::multipart::Form) -> Result<Answer, Failure> {
+        self.send(self.request(Method::POST, self.url(path)).multipart(form), Duration::ZERO).await
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+
+    fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        let request = self.http.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder, wait: Duration) -> Result<Answer, Failure> {
+        let unreachable = |error: reqwest::Error| {
+            let mut message = format!("no answer from {}: ", self.base);
+            message.push_str(if error.is_timeout() { "it took too long" } else { "it cannot be reached" });
+            if error.is_connect() {
+                message.push_str("; is the server running? (--server, `tidegate serve`)");
+            }
+            Failure::Other(message)
+        };
+        let response = request.timeout(wait + ANSWER).send().await.map_err(unreachable)?;
+        let status = response.status();
+        let text = response.text().await.map_err(unreachable)?;
+        let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        if status.is_success() {
+            return Ok(Answer { text, value });
+        }
+        if value.is_object() {
+            return Err(Failure::Problem(value));
+        }
+        Err(Failure::Other(format!("{} answered {status}; is it a Tidegate server?", self.base)))
+    }
+}

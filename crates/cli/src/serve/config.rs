@@ -1,0 +1,224 @@
+//! From written values to a checked configuration. Everything that is wrong is found in one go.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tidegate::status::OverflowPolicy;
+use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+use tidegate_server::auth::{Credential, Permissions};
+use tidegate_server::listen::ListenOptions;
+use tidegate_server::{ApiOptions, Auth};
+
+use super::settings::{Token, Values, Written};
+use crate::duration;
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// None when the store is elsewhere.
+    pub data: Option<PathBuf>,
+    pub store: String,
+    pub wait_for_lock: bool,
+    pub demo: bool,
+    pub no_auth: bool,
+    pub log: String,
+    pub log_as_json: bool,
+    pub listener_lead: Duration,
+    pub options: Options,
+    pub api: ApiOptions,
+    pub connections: ListenOptions,
+}
+
+/// What is wrong with the configuration: keys and messages.
+pub type Wrong = Vec<(String, String)>;
+
+/// Checks every value.
+pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
+    let before = Options::default();
+    let mut read = Reader { values, wrong };
+    let store = read.text("store");
+    let data = match &store {
+        Some(_) => read.values.get("data").map(|written| PathBuf::from(&written.text)),
+        None => Some(PathBuf::from(read.text("data").unwrap_or_else(|| "tidegate-data".to_owned()))),
+    };
+    let in_data = data.as_ref().map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
+    let options = Options {
+        commit_policy: read.word(
+            "commit-policy",
+            &[("activity", CommitPolicy::Activity), ("cycle", CommitPolicy::Cycle)],
+            before.commit_policy,
+        ),
+        drain_deadline: read.duration("drain-deadline").unwrap_or(before.drain_deadline),
+        host_grace: read.duration("host-grace"),
+        persist_reserve: read.duration("persist-reserve").unwrap_or(before.persist_reserve),
+        ingress_pause_timeout: read.duration("ingress-pause-timeout").unwrap_or(before.ingress_pause_timeout),
+        queue_max_depth: read.limit("queue-max-depth", before.queue_max_depth),
+        overflow_policy: read.word(
+            "overflow-policy",
+            &[("buffer", OverflowPolicy::Buffer), ("reject", OverflowPolicy::Reject)],
+            before.overflow_policy,
+        ),
+        pause_persistence: read.word(
+            "pause-persistence",
+            &[
+                ("session-scoped", PausePersistence::SessionScoped),
+                ("across-reactivations", PausePersistence::AcrossReactivations),
+            ],
+            before.pause_persistence,
+        ),
+        force_during_drain: read.word(
+            "force-during-drain",
+            &[("escalate", ForceDuringDrain::Escalate), ("reject", ForceDuringDrain::Reject)],
+            before.force_during_drain,
+        ),
+        reported_ids: read.number("reported-ids").unwrap_or(before.reported_ids),
+        recovery_batch: read.number("recovery-batch").unwrap_or(before.recovery_batch),
+        inactivity_threshold: read.duration("inactivity-threshold").unwrap_or(before.inactivity_threshold),
+        message_ttl: read.duration("message-ttl").unwrap_or(before.message_ttl),
+        owners: read.number("owners").unwrap_or(before.owners),
+        cache_bytes: read.number("cache-bytes").unwrap_or(before.cache_bytes),
+        max_live_cycles: read.number("max-live-cycles").unwrap_or(before.max_live_cycles),
+        quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
+    };
+    let no_auth = read.switch("no-auth");
+    let listen = read.address("listen");
+    if no_auth && !listen.ip().is_loopback() {
+        read.refuse(
+            "no-auth",
+            format!("without authentication the server listens on a loopback address only, not on {listen}"),
+        );
+    }
+    let base = read.text("base-path").unwrap_or_else(|| ApiOptions::default().base);
+    if let Err(message) = ApiOptions::check_base(&base) {
+        read.refuse("base-path", message);
+    }
+    let max_connections = read.number("max-connections").unwrap_or(ListenOptions::default().max_connections);
+    if max_connections == 0 {
+        read.refuse("max-connections", "must be greater than 0".to_owned());
+    }
+    let log = read.text("log").unwrap_or_else(|| "info".to_owned());
+    if let Err(error) = log.parse::<tracing_subscriber::filter::EnvFilter>() {
+        read.refuse("log", format!("`{log}` is no filter: {error}"));
+    }
+    let config = Config {
+        listen,
+        data,
+        store: store.or(in_data).unwrap_or_default(),
+        wait_for_lock: read.switch("wait-for-lock"),
+        demo: read.switch("demo"),
+        no_auth,
+        log,
+        log_as_json: read.word("log-format", &[("text", false), ("json", true)], false),
+        listener_lead: read.duration("listener-lead").unwrap_or_default(),
+        api: ApiOptions { base, ready_while_paused: read.switch("ready-while-paused"), ..ApiOptions::default() },
+        connections: ListenOptions { max_connections, ..ListenOptions::default() },
+        options,
+    };
+    let already: Vec<_> = wrong.iter().map(|(key, _)| key.clone()).collect();
+    let found = config.options.validate().into_iter().map(|(key, message)| (key.to_owned(), message));
+    wrong.extend(found.filter(|(key, _)| !already.contains(key)));
+    config
+}
+
+/// The credentials of the file's static tokens.
+pub fn credentials(tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential> {
+    let mut credentials = Vec::new();
+    for token in tokens {
+        let mut refuse = |message: String| wrong.push(("tokens".to_owned(), format!("`{}`: {message}", token.name)));
+        let permissions = Permissions::parse(token.permissions.iter().map(String::as_str));
+        match (permissions, std::fs::read_to_string(&token.file)) {
+            (Err(message), _) => refuse(message),
+            (_, Err(error)) => refuse(format!("its file `{}` cannot be read: {error}", token.file.display())),
+            (_, Ok(text)) if text.trim().is_empty() => refuse(format!("its file `{}` is empty", token.file.display())),
+            (Ok(permissions), Ok(text)) => {
+                credentials.push(Credential::of_token(text.trim(), &token.name, permissions));
+            }
+        }
+    }
+    credentials
+}
+
+/// How callers are recognised.
+pub fn auth(no_auth: bool, operator: Option<&str>, mut credentials: Vec<Credential>) -> Auth {
+    match operator {
+        _ if no_auth => Auth::Open,
+        Some(token) => {
+            credentials.push(Credential::of_token(token, "operator", Permissions::ALL));
+            Auth::Tokens(credentials)
+        }
+        None => Auth::Tokens(credentials),
+    }
+}
+
+struct Reader<'a> {
+    values: &'a Values,
+    wrong: &'a mut Wrong,
+}
+
+impl Reader<'_> {
+    fn refuse(&mut self, key: &str, message: String) {
+        self.wrong.push((key.to_owned(), message));
+    }
+
+    fn read<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let Written { text, origin } = self.values.get(key)?;
+        match parse(text.trim()) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                self.refuse(key, format!("{message} (from {origin})"));
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        self.read(key, |text| if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) })
+    }
+
+    fn duration(&mut self, key: &str) -> Option<Duration> {
+        self.read(key, duration::parse)
+    }
+
+    fn number<T: std::str::FromStr>(&mut self, key: &str) -> Option<T> {
+        self.read(key, |text| text.parse().map_err(|_| format!("`{text}` is no whole number in range")))
+    }
+
+    fn limit(&mut self, key: &str, default: Option<u64>) -> Option<u64> {
+        let given = self.read(key, |text| match text {
+            "none" => Ok(None),
+            number => {
+                number.parse().map(Some).map_err(|_| format!("`{number}` is neither a whole number nor `none`"))
+            }
+        });
+        given.unwrap_or(default)
+    }
+
+    fn switch(&mut self, key: &str) -> bool {
+        self.word(key, &[("true", true), ("false", false), ("1", true), ("0", false)], false)
+    }
+
+    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)], default: T) -> T {
+        let plain = |word: &str| word.replace(['-', '_'], "").to_ascii_lowercase();
+        let given = self.read(key, |text| {
+            let found = words.iter().find(|(word, _)| plain(word) == plain(text));
+            found.map(|(_, value)| *value).ok_or_else(|| {
+                let words: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                format!("`{text}` is not one of {}", words.join(", "))
+            })
+        });
+        given.unwrap_or(default)
+    }
+
+    fn address(&mut self, key: &str) -> SocketAddr {
+        let default = SocketAddr::from(([127, 0, 0, 1], 8088));
+        let given = self.read(key, |text| {
+            let mut found = text.to_socket_addrs().map_err(|error| {
+                format!("`{text}` is no address to listen on ({error}); expected for example `127.0.0.1:8088`")
+            })?;
+            found.next().ok_or_else(|| format!("`{text}` has no address"))
+        });
+        given.unwrap_or(default)
+    }
+}

@@ -1,0 +1,189 @@
+//! The settings of the server: one table, from which flags, environment variables, the file's keys and the help
+//! all come.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its key: the flag is `--KEY`, the variable `TIDEGATE_KEY` in upper case with `_`.
+    pub key: &'static str,
+    /// What stands for the value in the help; empty for a switch.
+    pub value: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn setting(key: &'static str, value: &'static str, help: &'static str) -> Setting {
+    Setting { key, value, help }
+}
+
+/// Every setting, in the order of the help.
+pub const SETTINGS: &[Setting] = &[
+    setting("listen", "ADDRESS", "Where to listen [default: 127.0.0.1:8088]; port 0 takes a free one"),
+    setting("data", "DIR", "The data directory [default: tidegate-data]"),
+    setting("store", "URL", "The store instead of the data directory's own: `sqlite:PATH` or `memory:`"),
+    setting("wait-for-lock", "", "Wait while another process holds the store, instead of giving up"),
+    setting("demo", "", "Offer the built-in trial handlers (demo.noop, demo.sleep, …)"),
+    setting("no-auth", "", "Let everybody do everything; for a loopback address only"),
+    setting("token-file", "FILE", "The file that holds the operator's token [default: made at first start, in the data directory]"),
+    setting("base-path", "PATH", "The path in front of the API's routes [default: /api/v1]"),
+    setting("log", "FILTER", "What to log, for example `info` or `tidegate=debug` [default: info]"),
+    setting("log-format", "FORMAT", "`text` or `json` [default: text]"),
+    setting("drain-deadline", "DURATION", "How long a drain waits for running work [default: 30s]"),
+    setting("host-grace", "DURATION", "How long the host waits before it kills; the drain stays inside it"),
+    setting("persist-reserve", "DURATION", "The part of the grace kept for saving outcomes [default: 500ms]"),
+    setting("listener-lead", "DURATION", "Go on listening this long after a stop signal, for slow routers [default: 0s]"),
+    setting("ingress-pause-timeout", "DURATION", "How long pausing one source may take [default: 5s]"),
+    setting("queue-max-depth", "NUMBER", "The limit of the queue while closed, or `none` [default: 10000]"),
+    setting("overflow-policy", "POLICY", "Beyond that limit: `buffer` or `reject` [default: buffer]"),
+    setting("pause-persistence", "SCOPE", "A pause is `session-scoped` or holds `across-reactivations` [default: session-scoped]"),
+    setting("force-during-drain", "WHAT", "Force in a graceful drain does `escalate` or `reject` [default: escalate]"),
+    setting("commit-policy", "POLICY", "Commit at each `activity` or at the end of a `cycle` [default: activity]"),
+    setting("reported-ids", "NUMBER", "How many ids a drain report lists [default: 100]"),
+    setting("recovery-batch", "NUMBER", "How many interrupted instances are recovered at a time [default: 100]"),
+    setting("inactivity-threshold", "DURATION", "When a silent node's work is recovered [default: 5m]"),
+    setting("message-ttl", "DURATION", "How long a message waits for a taker [default: 1h]"),
+    setting("max-live-cycles", "NUMBER", "How many cycles may be live at once [default: 100000]"),
+    setting("quarantine-after", "NUMBER", "Crashes in a row until an instance's work is set aside [default: 3]"),
+    setting("owners", "NUMBER", "Threads that execute instances [default: one per core, at most 8]"),
+    setting("cache-bytes", "NUMBER", "The budget of the instance cache [default: 67108864]"),
+    setting("max-connections", "NUMBER", "HTTP connections at once [default: 4096]"),
+    setting("ready-while-paused", "", "Readiness stays 200 under an administrative pause"),
+];
+
+/// Names that the environment also has and that are no settings.
+const OTHER_VARIABLES: [&str; 3] = ["config", "token", "server"];
+
+/// A value as it was written, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub text: String,
+    pub origin: String,
+}
+
+/// The values that were given, by key; what comes later in flag, environment, file is overruled.
+#[derive(Debug, Default)]
+pub struct Values {
+    values: BTreeMap<&'static str, Written>,
+}
+
+impl Values {
+    /// Adds a value unless a stronger place gave one.
+    pub fn offer(&mut self, key: &'static str, text: String, origin: String) {
+        self.values.entry(key).or_insert(Written { text, origin });
+    }
+
+    /// What was given for `key`.
+    pub fn get(&self, key: &str) -> Option<&Written> {
+        debug_assert!(SETTINGS.iter().any(|setting| setting.key == key), "no setting `{key}`");
+        self.values.get(key)
+    }
+}
+
+/// The environment variable of a key.
+pub fn variable(key: &str) -> String {
+    format!("TIDEGATE_{}", key.replace('-', "_").to_ascii_uppercase())
+}
+
+/// Takes settings from the environment. Gives the names that look like settings and are none.
+pub fn from_environment(values: &mut Values, environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for (name, text) in environment {
+        let Some(rest) = name.strip_prefix("TIDEGATE_") else { continue };
+        let key = rest.to_ascii_lowercase().replace('_', "-");
+        match SETTINGS.iter().find(|setting| setting.key == key) {
+            Some(setting) => values.offer(setting.key, text, name),
+            None if OTHER_VARIABLES.contains(&key.as_str()) => {}
+            None => unknown.push(name),
+        }
+    }
+    unknown
+}
+
+/// A static token of the file.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Whom it stands for.
+    pub name: String,
+    /// The file that holds it.
+    pub file: std::path::PathBuf,
+    /// What it allows.
+    pub permissions: Vec<String>,
+}
+
+/// Takes settings from a TOML file. Gives its static tokens, and adds what is wrong with it.
+pub fn from_file(values: &mut Values, path: &Path, wrong: &mut Vec<(String, String)>) -> Vec<Token> {
+    let mut refuse = |key: &str, message: String| wrong.push((key.to_owned(), message));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            refuse("config", format!("`{}` cannot be read: {error}", path.display()));
+            return Vec::new();
+        }
+    };
+    let table = match text.parse::<toml::Table>() {
+        Ok(table) => table,
+        Err(error) => {
+            refuse("config", format!("`{}` is no TOML: {}", path.display(), error.to_string().trim_end()));
+            return Vec::new();
+        }
+    };
+    let mut tokens = Vec::new();
+    for (name, value) in table {
+        let key = name.replace('_', "-");
+        let origin = format!("{}: {name}", path.display());
+        match (SETTINGS.iter().find(|setting| setting.key == key), value) {
+            (Some(setting), toml::Value::String(text)) => values.offer(setting.key, text, origin),
+            (Some(setting), toml::Value::Integer(number)) => values.offer(setting.key, number.to_string(), origin),
+            (Some(setting), toml::Value::Boolean(is_on)) => values.offer(setting.key, is_on.to_string(), origin),
+            (Some(setting), other) => {
+                refuse(setting.key, format!("is a {} in `{}`; expected a text", other.type_str(), path.display()));
+            }
+            (None, toml::Value::Array(entries)) if key == "tokens" => {
+                for entry in entries {
+                    match entry.try_into() {
+                        Ok(token) => tokens.push(token),
+                        Err(error) => refuse("tokens", error.to_string().trim_end().to_owned()),
+                    }
+                }
+            }
+            (None, _) => refuse(&name, format!("is no setting{}", nearest(&key))),
+        }
+    }
+    tokens
+}
+
+/// A hint at the setting that was probably meant.
+fn nearest(key: &str) -> String {
+    let shared = |known: &str| known.chars().zip(key.chars()).take_while(|(a, b)| a == b).count();
+    let best = SETTINGS.iter().max_by_key(|setting| shared(setting.key));
+    match best {
+        Some(setting) if shared(setting.key) >= 3 => format!("; did you mean `{}`?", setting.key),
+        _ => "; `tidegate serve --help` lists them".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_overrules_the_environment_and_unknown_variables_are_told() {
+        let mut values = Values::default();
+        values.offer("listen", "a".to_owned(), "--listen".to_owned());
+        let environment = [("TIDEGATE_LISTEN", "b"), ("TIDEGATE_DRAIN_DEADLINE", "1s"), ("TIDEGATE_LISTN", "c"), ("X", "")];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(from_environment(&mut values, environment.into_iter()), ["TIDEGATE_LISTN"]);
+        assert_eq!(values.get("listen").unwrap().text, "a");
+        assert_eq!(values.get("drain-deadline").unwrap().origin, "TIDEGATE_DRAIN_DEADLINE");
+    }
+
+    #[test]
+    fn near_misses_are_named() {
+        assert_eq!(nearest("drain-dedline"), "; did you mean `drain-deadline`?");
+        assert!(nearest("zzz").contains("--help"));
+    }
+}

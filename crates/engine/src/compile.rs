@@ -1,0 +1,120 @@
+//! From a document to definitions. All findings at once; no definition comes out when one of them is an error.
+
+mod collect;
+mod graph;
+mod process;
+mod reader;
+mod structure;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tidegate_model::Diagnostic;
+use tidegate_model::document::{Document, Namespace};
+
+use crate::definition::Definition;
+pub(crate) use reader::Reader;
+
+/// The vocabularies of the Java engines, which share their attributes.
+pub(crate) const VENDORS: [Namespace; 4] = [
+    Namespace::Camunda,
+    Namespace::Operaton,
+    Namespace::Flowable,
+    Namespace::Activiti,
+];
+
+/// What compiling depends on besides the document.
+#[derive(Debug, Clone, Default)]
+pub struct CompileOptions {
+    /// The script formats that the host runs as jobs of type `script`; the empty text stands for a script task
+    /// without the attribute. FEEL needs no entry: the engine runs it.
+    pub script_formats: Vec<String>,
+    /// What an instance may use.
+    pub limits: Limits,
+}
+
+/// What an instance may use, so that a model that never ends cannot take everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Activations by tokens on flows that follow one command.
+    pub steps: usize,
+    /// Live element instances of one instance.
+    pub live_elements: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            steps: 10_000,
+            live_elements: 100_000,
+        }
+    }
+}
+
+/// What a document compiles to.
+#[derive(Debug, Default)]
+pub struct Compiled {
+    /// Every executable process of the file; empty when the file is refused.
+    pub definitions: Vec<Arc<Definition>>,
+    /// Everything that is wrong or doubtful.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Compiles every executable process of a document.
+pub fn compile(document: &Document, options: &CompileOptions) -> Compiled {
+    let mut diagnostics = Vec::new();
+    let mut definitions = Vec::new();
+    let mut seen = HashSet::new();
+    let mut executable = 0;
+    for (node, process) in document
+        .children(document.root())
+        .filter(|(_, element)| element.tag == "process")
+    {
+        match process.attribute("isExecutable").map(str::trim) {
+            Some("false" | "0") => continue,
+            Some(_) => {}
+            None => diagnostics.push(
+                Diagnostic::warning(
+                    "executable-not-stated",
+                    "the process does not say whether it is executable",
+                )
+                .hint("set isExecutable=\"true\"")
+                .at(process.position)
+                .element(process.id()),
+            ),
+        }
+        executable += 1;
+        match process.id().filter(|id| !id.trim().is_empty()) {
+            Some(id) if seen.insert(id) => {}
+            Some(id) => diagnostics.push(
+                Diagnostic::error(
+                    "duplicate-process-id",
+                    format!("there is more than one process `{id}`"),
+                )
+                .hint("give each process its own id")
+                .at(process.position)
+                .element(Some(id)),
+            ),
+            None => diagnostics.push(
+                Diagnostic::error("process-id-missing", "the process has no id")
+                    .hint("give it an id: it is the key it is started by")
+                    .at(process.position),
+            ),
+        }
+        definitions.extend(process::compile(document, node, options, &mut diagnostics));
+    }
+    if executable == 0 {
+        diagnostics.push(
+            Diagnostic::error("no-executable-process", "the file has no executable process")
+                .hint("add a process with isExecutable=\"true\""),
+        );
+    }
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        definitions.clear();
+    }
+    let resource = |diagnostic: Diagnostic| diagnostic.resource(&document.resource);
+    Compiled {
+        definitions,
+        diagnostics: diagnostics.into_iter().map(resource).collect(),
+    }
+}

@@ -1,0 +1,166 @@
+//! One process: collect, read each element, connect, check.
+
+use std::sync::Arc;
+
+use tidegate_model::document::{Document, Element, Namespace, NodeId};
+use tidegate_model::{Diagnostic, ElementIndex};
+
+use crate::compile::collect::{FlowNode, collect};
+use crate::compile::{CompileOptions, Reader, VENDORS, graph, structure};
+use crate::definition::{Definition, ElementInfo};
+use crate::element::{Class, Row};
+use crate::mapping;
+
+/// More tokens at once than this is a mistake, and would be too much work for one step.
+const MAX_QUANTITY: u32 = 1000;
+
+pub(super) fn compile(
+    document: &Document,
+    process: NodeId,
+    options: &CompileOptions,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<Definition>> {
+    let found = collect(document, process, diagnostics);
+    let nodes: Vec<NodeId> = found.nodes.iter().map(|node| node.node).collect();
+    let before = diagnostics.len();
+    let mut elements = Vec::with_capacity(found.nodes.len());
+    for node in &found.nodes {
+        elements.extend(read(document, node, options, diagnostics));
+    }
+    if elements.len() < nodes.len() {
+        // The graph is checked all the same, so that everything that is wrong is said at once.
+        return refused(document, &nodes, &found, before, diagnostics);
+    }
+    let element = document.get(process);
+    let mut definition = Definition {
+        process_id: element.id().unwrap_or_default().into(),
+        name: element.name().map(Arc::from),
+        version_tag: version_tag(element),
+        elements,
+        flows: Vec::new(),
+        starts: Vec::new(),
+        limits: options.limits,
+    };
+    graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
+    structure::check(document, process, &nodes, &mut definition, diagnostics);
+    Some(Arc::new(definition))
+}
+
+/// Checks the graph of a process whose elements could not all be read.
+fn refused(
+    document: &Document,
+    nodes: &[NodeId],
+    found: &super::collect::Collected,
+    before: usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<Definition>> {
+    debug_assert!(diagnostics[before..].iter().any(Diagnostic::is_error));
+    let elements = found.nodes.iter().map(|node| {
+        let behaviour = crate::element::placeholder();
+        info(document.get(node.node), node.row, node.parent, behaviour)
+    });
+    let mut definition = Definition {
+        process_id: "".into(),
+        name: None,
+        version_tag: None,
+        elements: elements.collect(),
+        flows: Vec::new(),
+        starts: Vec::new(),
+        limits: super::Limits::default(),
+    };
+    graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);
+    None
+}
+
+fn read(
+    document: &Document,
+    node: &FlowNode,
+    options: &CompileOptions,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<ElementInfo> {
+    let element = document.get(node.node);
+    let mut reader = Reader::new(document, node.node, node.parent, options, diagnostics);
+    let mut start_quantity = 1;
+    let mut completion_quantity = 1;
+    if node.row.class == Class::Activity {
+        activity(&mut reader);
+        start_quantity = quantity(&mut reader, "startQuantity");
+        completion_quantity = quantity(&mut reader, "completionQuantity");
+    }
+    let mapping = mapping::read(&mut reader);
+    let behaviour = (node.row.read)(&mut reader)?;
+    let mut info = info(element, node.row, node.parent, behaviour);
+    info.mapping = mapping;
+    info.start_quantity = start_quantity;
+    info.completion_quantity = completion_quantity;
+    Some(info)
+}
+
+fn info(
+    element: &Element,
+    row: &'static Row,
+    parent: Option<ElementIndex>,
+    behaviour: Box<dyn crate::element::Behaviour>,
+) -> ElementInfo {
+    ElementInfo {
+        id: element.id().unwrap_or_default().into(),
+        name: element.name().filter(|name| !name.is_empty()).map(Arc::from),
+        kind: row.tag,
+        parent,
+        behaviour,
+        is_activity: row.class == Class::Activity,
+        incoming: Vec::new(),
+        outgoing: Vec::new(),
+        default: None,
+        boundaries: Vec::new(),
+        host: None,
+        starts: Vec::new(),
+        mapping: None,
+        start_quantity: 1,
+        completion_quantity: 1,
+    }
+}
+
+/// What is not executed yet about any activity.
+fn activity(reader: &mut Reader<'_>) {
+    let document = reader.document;
+    for (tag, what) in [
+        ("multiInstanceLoopCharacteristics", "a multi-instance activity"),
+        ("standardLoopCharacteristics", "a loop activity"),
+    ] {
+        if document.child(reader.node, tag).is_some() {
+            let _: Option<()> = reader.unsupported(what);
+        }
+    }
+    if reader.element.attribute("isForCompensation") == Some("true") {
+        let _: Option<()> = reader.unsupported("a compensation activity");
+    }
+}
+
+fn quantity(reader: &mut Reader<'_>, name: &str) -> u32 {
+    let Some(text) = reader.element.attribute(name) else {
+        return 1;
+    };
+    match text.trim().parse() {
+        Ok(quantity) if (1..=MAX_QUANTITY).contains(&quantity) => quantity,
+        _ => {
+            let position = reader.element.attribute_position(name);
+            let message = format!("{name} `{text}` is not a number from 1 to {MAX_QUANTITY}");
+            let _: Option<()> =
+                reader.refuse_at(position, "quantity-invalid", &message, "correct or remove it");
+            1
+        }
+    }
+}
+
+fn version_tag(process: &Element) -> Option<Arc<str>> {
+    let zeebe = process
+        .extension(&Namespace::Zeebe, "versionTag")
+        .and_then(|tag| tag.attribute("value"));
+    let vendor = || {
+        VENDORS
+            .iter()
+            .find_map(|vendor| process.attribute_in(vendor, "versionTag"))
+    };
+    zeebe.or_else(vendor).map(Arc::from)
+}

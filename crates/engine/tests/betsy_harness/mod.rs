@@ -1,0 +1,264 @@
+//! Runs the processes of the `betsy` conformance set on a manual clock.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidegate_engine::{Definition, Event};
+use tidegate_model::effect::Job;
+use tidegate_model::{CommandKind, Json, SubStatus, Timestamp, Variables};
+
+use crate::common::{BEGIN, Host, errors, load};
+
+/// Where the conformance data of others lies, if it is there.
+pub fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    folder.join("betsy/manifest.json").is_file().then_some(folder)
+}
+
+/// What became of one test.
+#[allow(dead_code)]
+pub struct Outcome {
+    pub name: String,
+    /// Its file is refused: the codes of the errors.
+    pub refused: Vec<String>,
+    /// For each case: none when it passed, else why not.
+    pub cases: Vec<Option<String>>,
+}
+
+impl Outcome {
+    pub fn passed(&self) -> bool {
+        self.cases.iter().all(Option::is_none)
+    }
+}
+
+/// Runs every test whose oracle stands.
+pub fn run(folder: &Path) -> Vec<Outcome> {
+    let manifest =
+        std::fs::read_to_string(folder.join("betsy/manifest.json")).expect("the manifest is there");
+    let manifest: Vec<Value> = serde_json::from_str(&manifest).expect("the manifest is JSON");
+    let sound = manifest.iter().filter(|test| test["oracle_status"] == "ok");
+    sound.map(|test| run_test(folder, test)).collect()
+}
+
+fn run_test(folder: &Path, test: &Value) -> Outcome {
+    let file = test["file"].as_str().unwrap_or_default();
+    let bytes = std::fs::read(folder.join("betsy").join(file)).expect("the file is there");
+    let compiled = load(file, &bytes, &[""]);
+    let refused: Vec<String> = errors(&compiled.diagnostics)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let cases = test["cases"].as_array().expect("cases");
+    let cases = cases.iter().map(|case| match refused.is_empty() {
+        true => run_case(&compiled.definitions, case).err(),
+        false => expects_refusal(case, &refused).err(),
+    });
+    Outcome {
+        name: test["name"].as_str().unwrap_or_default().to_owned(),
+        cases: cases.collect(),
+        refused,
+    }
+}
+
+/// A refusal counts where it is the expected outcome, and not for something that is only not executed yet.
+fn expects_refusal(case: &Value, codes: &[String]) -> Result<(), String> {
+    let expected = case["expected_trace"] == serde_json::json!(["ERROR"]);
+    match expected && !codes.iter().any(|code| code == "element-not-supported") {
+        true => Ok(()),
+        false => Err(format!("refused: {}", codes.join(", "))),
+    }
+}
+
+fn run_case(definitions: &[Arc<Definition>], case: &Value) -> Result<(), String> {
+    let id = case["start_process"].as_str().unwrap_or_default();
+    let definition = definitions
+        .iter()
+        .find(|definition| &**definition.process_id() == id);
+    let definition = definition.ok_or_else(|| format!("there is no process {id}"))?;
+    let inputs = Variables::parse(&case["inputs"].to_string()).map_err(|error| error.to_string())?;
+    let mut world = World::new(definition);
+    world
+        .host
+        .command(CommandKind::Start {
+            element: None,
+            variables: inputs,
+        })
+        .map_err(|e| e.to_string())?;
+    // Betsy looks after this time; where it does not say, timers of a few seconds still have their say.
+    let wait_ms = case["wait_ms_before_check"]
+        .as_i64()
+        .unwrap_or_default()
+        .max(5_000);
+    world.run_until(BEGIN.plus_ms(wait_ms))?;
+    world.host.check_journal();
+    world.check(case)
+}
+
+struct World {
+    host: Host,
+    trace: Vec<String>,
+    marker: bool,
+    /// Scripts that take their time: when they end.
+    busy: BTreeMap<Timestamp, Vec<Job>>,
+    spans: Vec<(Timestamp, Timestamp)>,
+}
+
+impl World {
+    fn new(definition: &Arc<Definition>) -> Self {
+        Self {
+            host: Host::new(definition),
+            trace: Vec::new(),
+            marker: false,
+            busy: BTreeMap::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// Scripts first, then the clock moves to what is due next.
+    fn run_until(&mut self, end: Timestamp) -> Result<(), String> {
+        for _ in 0..10_000 {
+            let is_busy = |job: &Job| self.busy.values().flatten().any(|busy| busy.key == job.key);
+            if let Some(job) = self.host.jobs().into_iter().find(|job| !is_busy(job)) {
+                self.script(job)?;
+                continue;
+            }
+            let timer = self.host.next_timer();
+            let busy = self.busy.first_key_value().map(|(at, _)| *at);
+            let due = timer.as_ref().map(|timer| timer.due_at);
+            let Some(next) = due.into_iter().chain(busy).min().filter(|next| *next <= end) else {
+                return Ok(());
+            };
+            self.host.now = self.host.now.max(next);
+            match timer {
+                Some(timer) if timer.due_at == next => {
+                    let (owner, element, due_at) = (timer.owner, timer.element, timer.due_at);
+                    let fire = CommandKind::TriggerTimer {
+                        owner,
+                        element,
+                        due_at,
+                    };
+                    self.host.command(fire).map_err(|error| error.to_string())?;
+                }
+                Some(_) | None => {
+                    for job in self.busy.remove(&next).unwrap_or_default() {
+                        self.complete(&job, Variables::new())?;
+                    }
+                }
+            }
+        }
+        Err("it does not come to rest".to_owned())
+    }
+
+    fn script(&mut self, job: Job) -> Result<(), String> {
+        let text = job
+            .headers
+            .iter()
+            .find(|(name, _)| &**name == "script")
+            .map_or("", |(_, text)| text);
+        let mut results = Variables::new();
+        match text {
+            "CREATE_LOG_FILE" => self.trace.clear(),
+            "CREATE_MARKER_FILE" => self.marker = true,
+            "SET_STRING_DATA" => results.set("data", Json::of("String")),
+            "LOG_DATA" => {
+                if job.variables.get("data").map(Json::text) == Some("\"String\"") {
+                    self.trace.push("DATA_correct".to_owned());
+                }
+            }
+            "INCREMENT_INTEGER_VARIABLE" | "INCREMENT_INTEGER_VARIABLE_AND_LOG" => {
+                let old = job
+                    .variables
+                    .get("integerVariable")
+                    .and_then(|json| json.text().parse::<i64>().ok());
+                results.set("integerVariable", Json::of(&(old.unwrap_or_default() + 1)));
+                if text.ends_with("LOG") {
+                    self.trace.push("INCREMENT_correct".to_owned());
+                }
+            }
+            "THROW_ERROR" => {
+                let (code, message) = ("ERR_CODE".to_owned(), "thrown by a script".to_owned());
+                let throw = CommandKind::ThrowError {
+                    job: job.key,
+                    code,
+                    message,
+                    variables: results,
+                };
+                return self
+                    .host
+                    .command(throw)
+                    .map(drop)
+                    .map_err(|error| error.to_string());
+            }
+            "CREATE_TIMESTAMP_LOG_1" | "CREATE_TIMESTAMP_LOG_2" | "WAIT_TEN_SECONDS" => {
+                let end = self.host.now.plus_ms(10_000);
+                if text != "WAIT_TEN_SECONDS" {
+                    self.spans.push((self.host.now, end));
+                }
+                self.busy.entry(end).or_default().push(job);
+                return Ok(());
+            }
+            word => self.trace.push(word.to_owned()),
+        }
+        self.complete(&job, results)
+    }
+
+    fn complete(&mut self, job: &Job, variables: Variables) -> Result<(), String> {
+        let complete = CommandKind::CompleteJob {
+            job: job.key,
+            variables,
+        };
+        self.host
+            .command(complete)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+
+    fn check(mut self, case: &Value) -> Result<(), String> {
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut expected: Vec<String> = case["expected_trace"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(word)
+            .collect();
+        let asked = |name: &str| expected.iter().any(|word| word == name);
+        let instance = &self.host.instance;
+        let faulted = instance.ended() == Some(SubStatus::Faulted);
+        if self.marker && asked("MARKER_exists") {
+            self.trace.push("MARKER_exists".to_owned());
+        }
+        if let [first, second] = self.spans.as_slice()
+            && first.0 < second.1
+            && second.0 < first.1
+        {
+            self.trace.push("EXECUTION_parallel".to_owned());
+        }
+        let by_end_event = self.host.journal.iter().any(|event| match event {
+            Event::InstanceFaulted { element, .. } => {
+                self.host.definition.element(*element).kind == "endEvent"
+            }
+            _ => false,
+        });
+        match faulted || instance.incident_count() > 0 {
+            true if by_end_event => self.trace.push("ERROR_thrownErrorEvent".to_owned()),
+            true if asked("ERROR") => self.trace.push("ERROR".to_owned()),
+            true => self.trace.push("ERROR_runtime".to_owned()),
+            false => {}
+        }
+        expected.sort();
+        self.trace.sort();
+        if self.trace != expected {
+            return Err(format!("expected {expected:?}, got {:?}", self.trace));
+        }
+        let state = case["derived_end_state"].as_str().unwrap_or_default();
+        let fits = match state {
+            "completed" => instance.ended() == Some(SubStatus::Finished),
+            "active (waits for ever)" => instance.ended().is_none() && instance.incident_count() == 0,
+            _ => faulted || instance.incident_count() > 0,
+        };
+        fits.then_some(())
+            .ok_or_else(|| format!("expected it to be {state}, but it is {:?}", instance.ended()))
+    }
+}

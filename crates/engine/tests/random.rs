@@ -1,0 +1,348 @@
+//! Random models on random paths: whatever happens, the checks of the host hold, and damaged bytes never panic.
+
+mod common;
+
+use common::{Host, errors, load};
+use proptest::prelude::*;
+use tidegate_engine::{Instance, decode_events, encode_events};
+use tidegate_model::{CommandKind, Effect, ElementInstanceKey, IncidentKey, Json, MessageKey, Variables};
+
+/// A small generator whose numbers depend on the seed alone.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// Writes a model of nested blocks. Each block has one way in and one way out.
+struct Model<'d> {
+    dice: &'d mut Dice,
+    xml: String,
+    count: usize,
+    budget: usize,
+}
+
+impl Model<'_> {
+    fn id(&mut self, prefix: &str) -> String {
+        self.count += 1;
+        format!("{prefix}{}", self.count)
+    }
+
+    fn flow(&mut self, source: &str, target: &str, condition: Option<&str>) -> String {
+        let id = self.id("flow");
+        let condition = condition.map(|text| format!("<conditionExpression>{text}</conditionExpression>"));
+        let condition = condition.unwrap_or_default();
+        self.xml += &format!(
+            "<sequenceFlow id='{id}' sourceRef='{source}' targetRef='{target}'>{condition}</sequenceFlow>"
+        );
+        id
+    }
+
+    /// A scope with a start event, some blocks and an end event.
+    fn scope(&mut self, depth: usize) {
+        let start = self.id("start");
+        self.xml += &format!("<startEvent id='{start}'/>");
+        let mut last = start;
+        for _ in 0..=self.dice.roll(3) {
+            let (first, end) = self.block(depth);
+            self.flow(&last, &first, None);
+            last = end;
+        }
+        let end = self.id("end");
+        let definition = match self.dice.roll(8) {
+            0 => "<terminateEventDefinition/>",
+            1 => "<errorEventDefinition errorRef='bad'/>",
+            _ => "",
+        };
+        self.xml += &format!("<endEvent id='{end}'>{definition}</endEvent>");
+        self.flow(&last, &end, None);
+    }
+
+    fn block(&mut self, depth: usize) -> (String, String) {
+        self.budget = self.budget.saturating_sub(1);
+        let deep = depth < 3 && self.budget > 0;
+        match self.dice.roll(if deep { 9 } else { 5 }) {
+            0 => self.leaf("task", "", ""),
+            1 | 2 => {
+                let mapping = match self.dice.roll(3) {
+                    0 => {
+                        "<zeebe:ioMapping><zeebe:input source='= n' target='local'/><zeebe:output source='= local' target='n'/></zeebe:ioMapping>"
+                    }
+                    _ => "",
+                };
+                let extensions = format!(
+                    "<extensionElements><zeebe:taskDefinition type='work' retries='2'/>{mapping}</extensionElements>"
+                );
+                let (id, _) = self.leaf("serviceTask", "", &extensions);
+                self.boundaries(&id);
+                (id.clone(), id)
+            }
+            3 => {
+                let event = match self.dice.roll(2) {
+                    0 => "<timerEventDefinition><timeDuration>PT3S</timeDuration></timerEventDefinition>",
+                    _ => "<messageEventDefinition messageRef='news'/>",
+                };
+                self.leaf("intermediateCatchEvent", "", event)
+            }
+            4 => {
+                let (id, _) = self.leaf("userTask", "", "");
+                self.boundaries(&id);
+                (id.clone(), id)
+            }
+            5 => self.gateway("parallelGateway", depth),
+            6 => self.gateway("exclusiveGateway", depth),
+            7 => self.repeat(depth),
+            _ => {
+                let id = self.id("sub");
+                self.xml += &format!("<subProcess id='{id}'>");
+                self.scope(depth + 1);
+                self.xml += "</subProcess>";
+                self.boundaries(&id);
+                (id.clone(), id)
+            }
+        }
+    }
+
+    fn leaf(&mut self, tag: &str, attributes: &str, inside: &str) -> (String, String) {
+        let id = self.id("node");
+        self.xml += &format!("<{tag} id='{id}' {attributes}>{inside}</{tag}>");
+        (id.clone(), id)
+    }
+
+    fn boundaries(&mut self, host: &str) {
+        for _ in 0..self.dice.roll(3) {
+            let id = self.id("boundary");
+            let (cancel, event) = match self.dice.roll(4) {
+                0 => (
+                    "true",
+                    "<timerEventDefinition><timeDuration>PT5S</timeDuration></timerEventDefinition>",
+                ),
+                1 => (
+                    "false",
+                    "<timerEventDefinition><timeCycle>R3/PT2S</timeCycle></timerEventDefinition>",
+                ),
+                2 => ("false", "<messageEventDefinition messageRef='news'/>"),
+                _ => ("true", "<errorEventDefinition errorRef='bad'/>"),
+            };
+            self.xml += &format!(
+                "<boundaryEvent id='{id}' attachedToRef='{host}' cancelActivity='{cancel}'>{event}</boundaryEvent>"
+            );
+            let (target, _) = self.leaf("task", "", "");
+            self.flow(&id, &target, None);
+        }
+    }
+
+    fn gateway(&mut self, tag: &str, depth: usize) -> (String, String) {
+        let (split, join) = (self.id("split"), self.id("join"));
+        let at = self.xml.len();
+        // A parallel split may be closed by a merge, and an exclusive one by a join: wrong models are models too.
+        let closing = if self.dice.roll(6) == 0 {
+            "parallelGateway"
+        } else {
+            tag
+        };
+        self.xml += &format!("<{closing} id='{join}'/>");
+        let mut default = String::new();
+        for branch in 0..2 + self.dice.roll(2) {
+            let (first, last) = self.block(depth + 1);
+            let condition = format!("= n = {branch}");
+            let is_default = branch == 0;
+            let conditional = tag == "exclusiveGateway" && !is_default;
+            let flow = self.flow(&split, &first, conditional.then_some(condition.as_str()));
+            if is_default && tag == "exclusiveGateway" {
+                default = format!("default='{flow}'");
+            }
+            self.flow(&last, &join, None);
+        }
+        self.xml
+            .insert_str(at, &format!("<{tag} id='{split}' {default}/>"));
+        (split, join)
+    }
+
+    /// A loop that goes round while `n` is 2.
+    fn repeat(&mut self, depth: usize) -> (String, String) {
+        let (merge, decide) = (self.id("merge"), self.id("decide"));
+        self.xml += &format!("<exclusiveGateway id='{merge}'/>");
+        let (first, last) = self.block(depth + 1);
+        let (out, _) = self.leaf("task", "", "");
+        self.flow(&merge, &first, None);
+        self.flow(&last, &decide, None);
+        self.flow(&decide, &merge, Some("= n = 2"));
+        let leave = self.flow(&decide, &out, None);
+        self.xml += &format!("<exclusiveGateway id='{decide}' default='{leave}'/>");
+        (merge, out)
+    }
+}
+
+fn model(dice: &mut Dice) -> String {
+    let mut model = Model {
+        dice,
+        xml: String::new(),
+        count: 0,
+        budget: 12,
+    };
+    model.scope(0);
+    format!(
+        "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' \
+         xmlns:zeebe='http://camunda.org/schema/zeebe/1.0' targetNamespace='urn:random'>\
+         <message id='news' name='news'/><error id='bad' errorCode='BAD'/>\
+         <process id='random' isExecutable='true'>{}</process></definitions>",
+        model.xml
+    )
+}
+
+/// One random command that may fit the state, now and then one that does not.
+fn command(host: &Host, dice: &mut Dice) -> CommandKind {
+    let open: Vec<Effect> = host.open().cloned().collect();
+    let mut variables = Variables::new();
+    variables.set("n", Json::of(&dice.roll(4)));
+    match dice.roll(40) {
+        0 => {
+            return CommandKind::SetVariables {
+                scope: ElementInstanceKey::ROOT,
+                variables,
+            };
+        }
+        1 => {
+            return CommandKind::CompleteJob {
+                job: ElementInstanceKey(5),
+                variables,
+            };
+        }
+        2 => {
+            return CommandKind::RetryIncident {
+                incident: IncidentKey(5),
+                retries: None,
+            };
+        }
+        3 if dice.roll(4) == 0 => return CommandKind::Cancel,
+        _ => {}
+    }
+    let Some(effect) = open.get(dice.roll(open.len().max(1) as u64) as usize) else {
+        return CommandKind::Cancel;
+    };
+    let message = "random".to_owned();
+    match effect {
+        Effect::RunJob(job) => match dice.roll(8) {
+            0 => CommandKind::FailJob {
+                job: job.key,
+                message,
+                retries: None,
+                retry_at: None,
+            },
+            1 => CommandKind::FailJob {
+                job: job.key,
+                message,
+                retries: Some(0),
+                retry_at: None,
+            },
+            2 => CommandKind::ThrowError {
+                job: job.key,
+                code: "BAD".to_owned(),
+                message,
+                variables,
+            },
+            3 => CommandKind::QuarantineJob {
+                job: job.key,
+                message,
+            },
+            _ => CommandKind::CompleteJob {
+                job: job.key,
+                variables,
+            },
+        },
+        Effect::OpenUserTask(task) => CommandKind::CompleteUserTask {
+            task: task.key,
+            variables,
+        },
+        Effect::ArmTimer(timer) => CommandKind::TriggerTimer {
+            owner: timer.owner,
+            element: timer.element,
+            due_at: timer.due_at,
+        },
+        Effect::Subscribe(found) => CommandKind::CorrelateMessage {
+            owner: found.owner,
+            element: found.element,
+            message: MessageKey(9),
+            variables,
+        },
+        Effect::RaiseIncident(incident) => CommandKind::RetryIncident {
+            incident: incident.key,
+            retries: None,
+        },
+        _ => CommandKind::Cancel,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_models_keep_their_word(seed in any::<u64>()) {
+        let mut dice = Dice(seed);
+        let xml = model(&mut dice);
+        let compiled = load("random.bpmn", xml.as_bytes(), &[]);
+        prop_assert!(errors(&compiled.diagnostics).is_empty(), "{:?}\n{xml}", compiled.diagnostics);
+        let mut host = Host::new(&compiled.definitions[0]);
+        let mut variables = Variables::new();
+        variables.set("n", Json::of(&dice.roll(4)));
+        host.command(CommandKind::Start { element: None, variables }).unwrap();
+        for _ in 0..60 {
+            if host.instance.ended().is_some() {
+                break;
+            }
+            let next = command(&host, &mut dice);
+            if let CommandKind::TriggerTimer { due_at, .. } = next {
+                host.now = host.now.max(due_at.plus_ms(dice.roll(5_000) as i64));
+            }
+            let _ = host.command(next);
+        }
+        host.check_journal();
+        damage(&host, &mut dice);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut versioned = vec![1];
+        versioned.extend(&bytes);
+        let _ = (Instance::decode(&bytes), Instance::decode(&versioned));
+        let _ = (decode_events(&bytes), decode_events(&versioned));
+    }
+}
+
+/// Bytes with an error in them are refused, or read as something else that is whole.
+fn damage(host: &Host, dice: &mut Dice) {
+    let state = host.instance.encode();
+    let events = encode_events(&host.journal);
+    for _ in 0..20 {
+        let broken = broken(&state, dice);
+        if let Ok(instance) = Instance::decode(&broken) {
+            let again = Instance::decode(&instance.encode());
+            assert_eq!(again.as_ref(), Ok(&instance));
+            if instance.check(&host.definition).is_ok() {
+                let _ = (
+                    instance.tokens(&host.definition),
+                    instance.waiting_for(&host.definition),
+                );
+                let _ = tidegate_engine::outstanding(&host.definition, &instance);
+            }
+        }
+        let _ = decode_events(&self::broken(&events, dice));
+    }
+}
+
+fn broken(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let at = dice.roll(bytes.len() as u64) as usize;
+    match dice.roll(2) {
+        0 => bytes.truncate(at),
+        _ => bytes[at] = dice.roll(256) as u8,
+    }
+    bytes
+}

@@ -1,0 +1,205 @@
+//! Building and activating a runtime.
+
+use std::sync::Arc;
+
+use tidegate_engine::CompileOptions;
+use tidegate_store::{DefinitionFilter, Error as StoreError, Page, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::activity::{Activities, Activity, demo};
+use crate::clock::{Clock, SystemClock};
+use crate::definitions::Definitions;
+use crate::drain::Drain;
+use crate::error::Error;
+use crate::ingress::{self, IngressSource, Sources, timer};
+use crate::options::Options;
+use crate::owner::{Message, Owner, Owners};
+use crate::pause::Pause;
+use crate::runtime::{Inner, Runtime};
+use crate::shared::{Shared, SharedParts};
+use crate::tasks::Tasks;
+use crate::{janitor, recovery};
+
+/// Collects what a runtime is made of.
+#[must_use = "a builder does nothing until `start`"]
+pub struct Builder {
+    store: Option<Arc<dyn Store>>,
+    options: Options,
+    clock: Arc<dyn Clock>,
+    shell: String,
+    activities: Activities,
+    sources: Vec<Arc<dyn IngressSource>>,
+    compile: CompileOptions,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            store: None,
+            options: Options::default(),
+            clock: Arc::new(SystemClock),
+            shell: "default".to_owned(),
+            activities: Activities::default(),
+            sources: Vec::new(),
+            compile: CompileOptions::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// The store; a memory store of its own if none is given.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// How it behaves.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The clock; the machine's own if none is given.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The shell's id; `default` if none is given.
+    pub fn shell(mut self, id: impl Into<String>) -> Self {
+        self.shell = id.into();
+        self
+    }
+
+    /// A handler for a job type.
+    pub fn activity(mut self, job_type: &str, activity: Arc<dyn Activity>) -> Self {
+        self.activities.register(job_type, activity);
+        self
+    }
+
+    /// The handlers for trials and benchmarks.
+    pub fn demo_activities(mut self) -> Self {
+        for (job_type, activity) in demo() {
+            self.activities.register(job_type, activity);
+        }
+        self
+    }
+
+    /// An ingress source beside the built-in ones.
+    pub fn source(mut self, source: Arc<dyn IngressSource>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Script formats that a handler of the job type `script` runs.
+    pub fn script_formats(mut self, formats: Vec<String>) -> Self {
+        self.compile.script_formats = formats;
+        self
+    }
+
+    /// Activates the runtime: takes hold of the store, restores a kept pause, loads the queue, starts the sources,
+    /// and begins recovery. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// An option is wrong (all of them are named), or the store cannot be used.
+    pub async fn start(self) -> Result<Runtime, Error> {
+        let wrong = self.options.validate();
+        if !wrong.is_empty() {
+            let all: Vec<String> = wrong.iter().map(|(key, text)| format!("{key}: {text}")).collect();
+            return Err(Error::Invalid { code: "invalid-options", message: all.join("; ") });
+        }
+        let store = self.store.unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::new()));
+        let opened = {
+            let store = store.clone();
+            blocking(move || {
+                let activation = store.activate()?;
+                let queue = store.queue()?;
+                let definitions =
+                    store.definitions(&DefinitionFilter { latest: true, ..Default::default() }, Page::first(MOST))?;
+                Ok((activation, queue, definitions))
+            })
+            .await?
+        };
+        let (activation, queue, rows) = opened;
+        let shared = Arc::new(Shared::new(SharedParts {
+            shell: self.shell.into(),
+            generation: uuid::Uuid::new_v4().simple().to_string().into(),
+            epoch: activation.epoch,
+            key_floor: activation.key_high,
+            options: self.options,
+            clock: self.clock,
+            store,
+            activities: self.activities,
+            definitions: Definitions::new(self.compile),
+            tokio: tokio::runtime::Handle::current(),
+        }));
+        shared.queue_depth.store(queue.depth, std::sync::atomic::Ordering::Relaxed);
+        for error in shared.definitions.activate(&*shared.store, rows) {
+            tracing::error!("a definition is left out: {error}");
+        }
+        let owners = Owners::new(shared.options.owners);
+        let mut sources = ingress::built_in(&shared.switches, &owners);
+        sources.extend(self.sources);
+        let timeout = shared.options.ingress_pause_timeout;
+        let sources = Arc::new(Sources::new(sources, shared.clock.clone(), timeout)?);
+        let pause = Arc::new(Pause::new(shared.clone(), owners.clone(), sources.clone()));
+        pause.restore()?;
+        if pause.record().is_some() {
+            sources.mark_paused();
+            shared.switches.set_all(false);
+        }
+
+        let tasks = Arc::new(Tasks::default());
+        for index in 0..owners.count() {
+            let owner = Owner::new(index, shared.clone(), owners.clone());
+            tasks.thread(format!("tidegate-owner-{index}"), move || owner.run()).map_err(|error| {
+                StoreError::new(tidegate_store::ErrorKind::Unavailable, format!("no thread could be started: {error}"))
+            })?;
+        }
+        load_queue(&shared, &owners).await?;
+        let stop = CancellationToken::new();
+        let handle = shared.tokio.clone();
+        tasks.spawn(&handle, "timer", timer::run(shared.clone(), owners.clone(), stop.clone()));
+        tasks.spawn(&handle, "recovery", recovery::run(shared.clone(), owners.clone(), stop.clone()));
+        tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
+        tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
+        let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
+        Ok(Runtime::new(Inner { shared, owners, sources, pause, drain, tasks, stop }))
+    }
+}
+
+/// Rows that one read of an activation takes.
+const MOST: usize = 1_000_000;
+
+/// Puts the queue's rows into their owners' lines, before anything new can come.
+async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> {
+    const PAGE: usize = 1_000;
+    let mut after = None;
+    loop {
+        let store = shared.store.clone();
+        let rows = blocking(move || store.stimuli(after, PAGE)).await?;
+        let is_last = rows.len() < PAGE;
+        after = rows.last().map(|row| row.key);
+        let mut by_owner = std::collections::BTreeMap::<usize, Vec<_>>::new();
+        for row in rows {
+            by_owner.entry(owners.of_domain(&row.domain)).or_default().push(row);
+        }
+        for (owner, rows) in by_owner {
+            owners.send_to(owner, Message::Queued(rows));
+        }
+        if is_last {
+            owners.barrier().await;
+            return Ok(());
+        }
+    }
+}
+
+/// Runs a read of the store beside the async runtime.
+pub(crate) async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(result) => result.map_err(Error::Store),
+        Err(_) => Err(Error::Stopped),
+    }
+}

@@ -1,0 +1,264 @@
+//! Deploying and unregistering definitions.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tidegate_engine::StarterTrigger;
+use tidegate_model::{DefinitionKey, DeploymentKey, Diagnostic, Timestamp};
+use tidegate_store::{
+    Commit, CommitError, DefinitionFilter, DefinitionRow, Expect, Page, Refusal, TimerRow, Write,
+};
+
+use crate::api::{DEFAULT_TENANT, DeployedDefinition, Deployment, Resource};
+use crate::builder::blocking;
+use crate::definitions::{Loaded, compile};
+use crate::error::Error;
+use crate::runtime::Runtime;
+
+/// Compiles of other files that may be tried again when somebody deploys the same process at the same moment.
+const TRIES: usize = 5;
+
+impl Runtime {
+    /// Deploys files together: all of them, or none. A process that is deployed byte for byte as its newest version
+    /// is keeps that version.
+    ///
+    /// # Errors
+    /// [`Error::NotDeployable`] with everything that is wrong; [`Error::Draining`]; a failing store.
+    pub async fn deploy(
+        &self,
+        resources: Vec<Resource>,
+        tenant: Option<String>,
+        actor: &str,
+    ) -> Result<Deployment, Error> {
+        if self.quiescence().is_draining() {
+            return Err(Error::Draining);
+        }
+        if resources.is_empty() {
+            return Err(Error::Invalid {
+                code: "no-resources",
+                message: "there is nothing to deploy: send at least one BPMN file".to_owned(),
+            });
+        }
+        let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
+        let options = self.shared().definitions.options.clone();
+        let compiled = tokio::task::spawn_blocking(move || {
+            let compile = |resource: Resource| {
+                let compiled = compile(&resource.name, &resource.bytes, &options);
+                (resource, compiled)
+            };
+            resources.into_iter().map(compile).collect::<Vec<_>>()
+        });
+        let compiled = compiled.await.map_err(|_| Error::Stopped)?;
+        let mut diagnostics: Vec<Diagnostic> = Vec::new();
+        let mut prepared = Vec::new();
+        for (resource, compiled) in compiled {
+            diagnostics.extend(compiled.diagnostics);
+            prepared.push((resource, compiled.definitions));
+        }
+        twice_deployed(&prepared, &mut diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(Error::NotDeployable(diagnostics));
+        }
+        for _ in 0..TRIES {
+            if let Some(definitions) = self.store_deployment(&prepared, &tenant, actor).await? {
+                return Ok(Deployment { warnings: diagnostics, ..definitions });
+            }
+        }
+        Err(Error::Invalid {
+            code: "deployment-conflict",
+            message: "the same processes are being deployed by others again and again; try once more".to_owned(),
+        })
+    }
+
+    /// `None` if a version number was taken meanwhile.
+    async fn store_deployment(
+        &self,
+        prepared: &[(Resource, Vec<Arc<tidegate_engine::Definition>>)],
+        tenant: &Arc<str>,
+        actor: &str,
+    ) -> Result<Option<Deployment>, Error> {
+        let shared = self.shared();
+        let now = shared.now();
+        let deployment = DeploymentKey(shared.house_key());
+        let mut commit = Commit::default();
+        let mut new = Vec::new();
+        let mut answer = Vec::new();
+        for (resource, definitions) in prepared {
+            let checksum = hexadecimal(&Sha256::digest(&resource.bytes));
+            let resource_key = shared.house_key();
+            let mut is_needed = false;
+            for definition in definitions {
+                let latest = shared.definitions.latest(tenant, definition.process_id());
+                if let Some(latest) = &latest
+                    && latest.row.checksum == checksum
+                    && latest.row.resource_name == resource.name
+                {
+                    answer.push(view(&latest.row));
+                    continue;
+                }
+                is_needed = true;
+                let (store, process_id, of_tenant) =
+                    (shared.store.clone(), definition.process_id().clone(), tenant.clone());
+                let version = 1 + blocking(move || store.highest_version(&process_id, &of_tenant)).await?;
+                let row = DefinitionRow {
+                    key: DefinitionKey(shared.house_key()),
+                    deployment,
+                    resource: resource_key,
+                    resource_name: resource.name.clone(),
+                    checksum: checksum.clone(),
+                    process_id: definition.process_id().clone(),
+                    version,
+                    name: definition.name().map(|name| name.to_string()),
+                    tenant: tenant.clone(),
+                    deployed_at: now,
+                    is_deleted: false,
+                };
+                commit.expect.push(Expect::VersionFree {
+                    process_id: row.process_id.to_string(),
+                    tenant: tenant.to_string(),
+                    version,
+                });
+                commit.writes.push(Write::AddDefinition(Box::new(row.clone())));
+                if let Some(latest) = &latest {
+                    commit.writes.extend(disarm_starts(latest));
+                }
+                answer.push(view(&row));
+                new.push(Arc::new(Loaded { row, definition: definition.clone() }));
+            }
+            if is_needed {
+                commit.writes.push(Write::AddResource { key: resource_key, bytes: resource.bytes.as_slice().into() });
+            }
+        }
+        let timers: Vec<TimerRow> = new.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
+        commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
+        if !new.is_empty() {
+            let mut audit = shared.audit("DefinitionsDeployed", actor, None);
+            audit.subject = Some(deployment.to_string());
+            commit.writes.push(Write::Audit(Box::new(audit)));
+            match shared.commit(commit).await {
+                Ok(_) => {}
+                Err(CommitError::Refused(Refusal::VersionTaken)) => return Ok(None),
+                Err(CommitError::Refused(refusal)) => {
+                    return Err(Error::Invalid {
+                        code: "deployment-refused",
+                        message: format!("the store refused the deployment: {refusal:?}"),
+                    });
+                }
+                Err(CommitError::Failed { error, .. }) => return Err(error.into()),
+            }
+            for loaded in new {
+                shared.definitions.add(loaded);
+            }
+            for timer in &timers {
+                shared.timers.armed(timer);
+            }
+        }
+        Ok(Some(Deployment { deployment_key: deployment, definitions: answer, warnings: Vec::new() }))
+    }
+
+    /// Unregisters a definition: it cannot be started any more, its live instances go on. The version before it
+    /// becomes the newest again.
+    ///
+    /// # Errors
+    /// Unknown definition; a failing store.
+    pub async fn delete_definition(&self, key: DefinitionKey, actor: &str) -> Result<(), Error> {
+        let shared = self.shared().clone();
+        let row = self.definition(key).await?;
+        let loaded = {
+            let shared = shared.clone();
+            blocking(move || shared.definitions.get(&*shared.store, key)).await?
+        };
+        let now = shared.now();
+        let mut commit = Commit { expect: Vec::new(), writes: vec![Write::DeleteDefinition(key)] };
+        let was_latest = loaded.as_ref().is_some_and(|loaded| shared.definitions.is_latest(loaded));
+        let mut newest = None;
+        if was_latest {
+            commit.writes.extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
+            newest = self.version_before(&row).await?;
+        }
+        let timers: Vec<TimerRow> = newest.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
+        commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
+        let mut audit = shared.audit("DefinitionUnregistered", actor, None);
+        audit.subject = Some(key.to_string());
+        commit.writes.push(Write::Audit(Box::new(audit)));
+        if let Err(CommitError::Failed { error, .. }) = shared.commit(commit).await {
+            return Err(error.into());
+        }
+        shared.definitions.delete(key, newest);
+        for timer in &timers {
+            shared.timers.armed(timer);
+        }
+        Ok(())
+    }
+
+    async fn version_before(&self, row: &DefinitionRow) -> Result<Option<Arc<Loaded>>, Error> {
+        let filter = DefinitionFilter {
+            process_id: Some(row.process_id.to_string()),
+            latest: false,
+            tenant: Some(row.tenant.to_string()),
+        };
+        let (shared, key) = (self.shared().clone(), row.key);
+        blocking(move || {
+            let rows = shared.store.definitions(&filter, Page::first(1_000))?;
+            let before = rows.into_iter().filter(|row| row.key != key).max_by_key(|row| row.version);
+            match before {
+                Some(before) => shared.definitions.get(&*shared.store, before.key),
+                None => Ok(None),
+            }
+        })
+        .await
+    }
+}
+
+fn twice_deployed(
+    prepared: &[(Resource, Vec<Arc<tidegate_engine::Definition>>)],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut seen = std::collections::HashMap::new();
+    for (resource, definitions) in prepared {
+        for definition in definitions {
+            if let Some(other) = seen.insert(definition.process_id().clone(), resource.name.clone()) {
+                let text = format!("process `{}` stands in `{other}` too", definition.process_id());
+                let diagnostic = Diagnostic::error("duplicate-process", text)
+                    .hint("deploy one of them, or give one another id")
+                    .element(Some(definition.process_id()))
+                    .resource(&resource.name);
+                diagnostics.push(diagnostic);
+            }
+        }
+    }
+}
+
+/// The first turn of each timer start event.
+fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
+    let starters = loaded.definition.starters().into_iter();
+    starters
+        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
+        .filter_map(|starter| {
+            let due_at = loaded.definition.next_start_timer(starter.element, now, 0)?;
+            let owner = loaded.row.key.get();
+            Some(TimerRow { due_at, owner, element: starter.element, instance: None, fired: 0 })
+        })
+        .collect()
+}
+
+fn disarm_starts(loaded: &Loaded) -> Vec<Write> {
+    let starters = loaded.definition.starters().into_iter();
+    starters
+        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
+        .map(|starter| Write::DisarmTimer { owner: loaded.row.key.get(), element: starter.element })
+        .collect()
+}
+
+fn view(row: &DefinitionRow) -> DeployedDefinition {
+    DeployedDefinition {
+        definition_key: row.key,
+        process_id: row.process_id.to_string(),
+        version: row.version,
+        name: row.name.clone(),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,608 @@
+//! The commits of a round: built from residents, handed over as one batch, and what happens when they are told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use tidegate_engine::encode_events;
+use tidegate_model::effect::Job;
+use tidegate_model::{Cause, Effect, InstanceKey, SubStatus, Timestamp};
+use tidegate_store::{
+    Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
+    JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow, Write,
+};
+use tokio::sync::oneshot;
+
+use crate::api::{Acceptance, Started};
+use crate::error::Error;
+use crate::options::CommitPolicy;
+use crate::shared::{Counters, Shared};
+
+use super::pending::{Domain, Item};
+use super::resident::Resident;
+use super::work::Ready;
+use super::{CutReport, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
+
+/// A commit that belongs to no resident, with what to do when its outcome is told.
+pub(super) struct Prepared {
+    pub(super) commit: Commit,
+    pub(super) then: Box<dyn FnOnce(&mut Owner, CommitResult) + Send>,
+}
+
+/// What to do with one commit's outcome.
+pub(super) enum Then {
+    Resident(Box<After>),
+    Loose(Box<dyn FnOnce(&mut Owner, CommitResult) + Send>),
+}
+
+/// What leaves once a resident's commit is told.
+pub(super) struct After {
+    instance: InstanceKey,
+    incarnation: u64,
+    row: InstanceRow,
+    jobs: Vec<Job>,
+    gone: Vec<tidegate_model::ElementInstanceKey>,
+    opened: Vec<Arc<str>>,
+    timers: Vec<TimerRow>,
+    answers: Vec<Answer>,
+    consumed: Vec<Item>,
+}
+
+/// Who is answered at a commit, and how.
+pub(super) enum Answer {
+    /// A start; its idempotency key is no longer in flight.
+    Started(Reply<Started>, Option<String>),
+    /// A start that waits for the end: it is answered only when the commit fails or the instance has ended.
+    StartedAwaiting(Reply<Started>, Option<String>),
+    Moved(Reply<Acceptance>),
+    Row(Reply<InstanceRow>),
+    Recovered(oneshot::Sender<bool>),
+}
+
+impl Owner {
+    /// Hands over everything that is due to be committed, as one batch.
+    pub(super) fn flush(&mut self) {
+        let mut commits = Vec::new();
+        let mut thens = Vec::new();
+        for Prepared { commit, then } in self.loose.drain(..) {
+            commits.push(commit);
+            thens.push(Then::Loose(then));
+        }
+        let now = self.shared.now();
+        let mut later = Vec::new();
+        for key in std::mem::take(&mut self.dirty) {
+            let Some(resident) = self.residents.get_mut(&key) else { continue };
+            if !resident.is_dirty {
+                continue;
+            }
+            if is_early(&self.shared, resident) {
+                later.push(key);
+                continue;
+            }
+            let (commit, after) = build(&self.shared, resident, now);
+            if commit.writes.is_empty() && commit.expect.is_empty() {
+                thens_now(self, *after);
+                continue;
+            }
+            commits.push(commit);
+            thens.push(Then::Resident(after));
+        }
+        self.dirty.append(&mut later);
+        if commits.is_empty() {
+            return;
+        }
+        self.next_ticket += 1;
+        let ticket = self.next_ticket;
+        self.in_flight.insert(ticket, thens);
+        let inbox = self.inbox.clone();
+        self.shared.store.submit(Batch {
+            epoch: self.shared.epoch,
+            key_high: self.keys.high,
+            commits,
+            done: Box::new(move |results| inbox.push(Message::Committed(ticket, results))),
+        });
+    }
+
+    /// The outcome of a batch is known.
+    pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
+        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        self.shared.note_health(results.iter().find_map(|result| match result {
+            Err(error @ CommitError::Failed { .. }) => Some(error),
+            _ => None,
+        }));
+        for (then, result) in thens.into_iter().zip(results) {
+            match then {
+                Then::Loose(then) => then(self, result),
+                Then::Resident(after) => match result {
+                    Ok(outcome) => self.told(*after, outcome),
+                    Err(error) => self.failed(*after, error),
+                },
+            }
+        }
+    }
+
+    fn told(&mut self, after: After, outcome: Outcome) {
+        self.arrange(outcome);
+        self.release_consumed(&after.consumed);
+        for timer in &after.timers {
+            self.shared.timers.armed(timer);
+        }
+        for job_type in &after.opened {
+            self.shared.job_opened(job_type);
+        }
+        let key = after.instance;
+        if let Some(resident) = self.residents.get_mut(&key)
+            && resident.incarnation == after.incarnation
+        {
+            resident.in_flight -= 1;
+            let until = tokio::time::Instant::now();
+            resident.running.retain_mut(|running| {
+                let stays = !after.gone.contains(&running.job);
+                if !stays {
+                    running.stopper.stop(until);
+                }
+                stays
+            });
+            let incarnation = resident.incarnation;
+            self.ready.extend(after.jobs.into_iter().map(|job| Ready { instance: key, incarnation, job }));
+        }
+        let has_ended = after.row.sub_status.is_finished();
+        let mut ends = Vec::new();
+        for answer in after.answers {
+            self.answer(answer, &after.row, &mut ends);
+        }
+        if has_ended {
+            ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
+            if !ends.is_empty() {
+                let variables = self.residents.get(&key).map(|resident| resident.instance.variables().clone());
+                for reply in ends {
+                    // Whoever waited may have gone.
+                    let _ = reply.send(Ok(started(&after.row, variables.clone())));
+                }
+            }
+        } else if !ends.is_empty() {
+            self.awaiting_end.entry(key).or_default().append(&mut ends);
+        }
+        self.cut_told(key, &after.row);
+        self.rest_if_settled(key);
+    }
+
+    fn answer(&mut self, answer: Answer, row: &InstanceRow, ends: &mut Vec<Reply<Started>>) {
+        // A dropped receiver is somebody who hung up: the work stands.
+        match answer {
+            Answer::Started(reply, idempotency) => {
+                if let Some(key) = idempotency {
+                    self.starting.remove(&key);
+                }
+                let _ = reply.send(Ok(started(row, None)));
+            }
+            Answer::StartedAwaiting(reply, idempotency) => {
+                if let Some(key) = idempotency {
+                    self.starting.remove(&key);
+                }
+                ends.push(reply);
+            }
+            Answer::Moved(reply) => {
+                let _ = reply.send(Ok(Acceptance::Done));
+            }
+            Answer::Row(reply) => {
+                let _ = reply.send(Ok(row.clone()));
+            }
+            Answer::Recovered(done) => {
+                let _ = done.send(true);
+            }
+        }
+    }
+
+    /// What the store did in a commit beside what it was told: matches and expiries.
+    pub(super) fn arrange(&mut self, outcome: Outcome) {
+        if !outcome.expired.is_empty() {
+            Counters::add(&self.shared.counters.messages_expired, outcome.expired.len() as u64);
+            for message in &outcome.expired {
+                tracing::info!(%message, event = "MessageExpired", "a message found no taker in its time");
+            }
+        }
+        if outcome.deliveries.is_empty() {
+            return;
+        }
+        let now = self.shared.now();
+        self.shared.queue_depth.fetch_add(outcome.deliveries.len() as u64, Ordering::Relaxed);
+        let rows: Vec<StimulusRow> = outcome
+            .deliveries
+            .into_iter()
+            .map(|delivery| StimulusRow {
+                key: delivery.stimulus,
+                domain: Domain::Instance(delivery.instance).text(),
+                source: "http.api".to_owned(),
+                payload: delivery.payload,
+                accepted_at: now,
+                attempts: 0,
+            })
+            .collect();
+        self.hand_over(rows);
+    }
+
+    /// Gives queued stimuli of instances to their owners; the own ones are taken in at once.
+    pub(super) fn hand_over(&mut self, rows: Vec<StimulusRow>) {
+        let owners = self.owners.clone();
+        let by_owner = owners.split(rows, |row| match Domain::parse(&row.domain) {
+            Domain::Instance(key) => key.get(),
+            Domain::Message(_) => 0,
+        });
+        for (owner, rows) in by_owner {
+            if owner == self.index {
+                self.queued(rows);
+            } else {
+                owners.send_to(owner, Message::Queued(rows));
+            }
+        }
+    }
+
+    fn release_consumed(&mut self, consumed: &[Item]) {
+        let stimuli = consumed.iter().filter(|item| matches!(item, Item::Stimulus(_))).count() as u64;
+        if stimuli > 0 {
+            self.shared.queue_depth.fetch_sub(stimuli, Ordering::Relaxed);
+        }
+    }
+
+    /// A resident's commit did not happen: what is in memory has run ahead of the truth and is dropped.
+    fn failed(&mut self, after: After, error: CommitError) {
+        let key = after.instance;
+        let problem = problem_of(&error);
+        tracing::warn!(instance = %key, "a commit did not happen: {problem}");
+        let mut answers = after.answers;
+        let mut consumed = after.consumed;
+        let mut had_cycle = false;
+        if self.residents.get(&key).is_some_and(|resident| resident.incarnation == after.incarnation)
+            && let Some(mut resident) = self.residents.remove(&key)
+        {
+            answers.append(&mut resident.answers);
+            consumed.append(&mut resident.consumed);
+            had_cycle = resident.cycle.is_some();
+            if self.shared.gate.read().is_draining() && had_cycle {
+                self.lost.push(CutReport::lost(&resident));
+            }
+            // Dropping it stops its activities and gives the permit back.
+        }
+        let duplicate = match &error {
+            CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
+            _ => None,
+        };
+        for answer in answers {
+            self.answer_failed(answer, &problem, duplicate);
+        }
+        for item in consumed {
+            let domain = match &item {
+                Item::Stimulus(row) => Some(Domain::parse(&row.domain)),
+                Item::Timer(row) => row.instance.map(Domain::Instance),
+            };
+            if let Some(domain) = domain {
+                self.pending.expect(domain);
+            }
+            self.pending.put_back(item);
+        }
+        let retry_at = Instant::now() + STALL;
+        self.pending_rests_until = Some(retry_at);
+        if had_cycle && duplicate.is_none() {
+            self.stalled.entry(retry_at).or_default().push(key);
+        }
+    }
+
+    fn answer_failed(&mut self, answer: Answer, problem: &Error, duplicate: Option<InstanceKey>) {
+        match answer {
+            Answer::Started(reply, idempotency) | Answer::StartedAwaiting(reply, idempotency) => {
+                if let Some(key) = idempotency {
+                    self.starting.remove(&key);
+                }
+                match duplicate {
+                    Some(instance) => self.answer_duplicate(instance, reply),
+                    None => {
+                        let _ = reply.send(Err(problem.clone()));
+                    }
+                }
+            }
+            Answer::Moved(reply) => {
+                let _ = reply.send(Err(problem.clone()));
+            }
+            Answer::Row(reply) => {
+                let _ = reply.send(Err(problem.clone()));
+            }
+            Answer::Recovered(done) => {
+                let _ = done.send(true);
+            }
+        }
+    }
+
+    /// Instances whose commit failed go on from what is stored.
+    pub(super) fn retry_stalled(&mut self) {
+        let now = Instant::now();
+        if self.pending_rests_until.is_some_and(|until| until <= now) {
+            self.pending_rests_until = None;
+        }
+        while let Some(entry) = self.stalled.first_entry() {
+            if *entry.key() > now {
+                return;
+            }
+            for key in entry.remove() {
+                self.resume_stalled(key);
+            }
+        }
+    }
+
+    fn resume_stalled(&mut self, key: InstanceKey) {
+        let (done, _) = oneshot::channel();
+        match self.shared.store.instance(key) {
+            Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
+                self.enter(key, done);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => {}
+            Err(_) => self.stalled.entry(Instant::now() + STALL).or_default().push(key),
+        }
+    }
+}
+
+/// True if a commit may still wait for more of the cycle.
+fn is_early(shared: &Shared, resident: &Resident) -> bool {
+    shared.options.commit_policy == CommitPolicy::Cycle
+        && !resident.is_at_rest()
+        && resident.answers.is_empty()
+        && resident.consumed.is_empty()
+        && !resident.is_marked
+        && resident.uncommitted_since.is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
+}
+
+/// Nothing had to be written after all.
+fn thens_now(owner: &mut Owner, after: After) {
+    owner.told(after, Outcome::default());
+}
+
+/// The next commit of a resident.
+fn build(shared: &Shared, resident: &mut Resident, now: Timestamp) -> (Commit, Box<After>) {
+    let key = resident.key();
+    let mut after = Box::new(After {
+        instance: key,
+        incarnation: resident.incarnation,
+        row: resident.row.clone(),
+        jobs: Vec::new(),
+        gone: Vec::new(),
+        opened: Vec::new(),
+        timers: Vec::new(),
+        answers: std::mem::take(&mut resident.answers),
+        consumed: std::mem::take(&mut resident.consumed),
+    });
+    let effects = std::mem::take(&mut resident.effects);
+    let mut writes = Vec::new();
+    translate(shared, resident, effects, now, &mut writes, &mut after);
+    resident.done_in_process.clear();
+    resident.waiting_jobs += after.jobs.len() as u32;
+    let sub_status = resident.sub_status(!after.jobs.is_empty());
+    let has_news = !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
+    let riders = std::mem::take(&mut resident.riders);
+    let expect = std::mem::take(&mut resident.expect);
+    let mut commit = Commit { expect, writes: Vec::with_capacity(2 + writes.len() + riders.len()) };
+    if has_news || !writes.is_empty() {
+        write_row(resident, sub_status, now, &mut commit.writes);
+        after.row = resident.row.clone();
+    }
+    commit.writes.append(&mut writes);
+    commit.writes.extend(riders);
+    resident.is_dirty = false;
+    resident.uncommitted_since = None;
+    resident.in_flight += 1;
+    (commit, after)
+}
+
+fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, writes: &mut Vec<Write>) {
+    /// Below this much journal, bringing a state up to date costs less than writing it.
+    const LEAST_JOURNAL: usize = 1_024;
+    let key = resident.key();
+    let events = std::mem::take(&mut resident.events);
+    let payload = (!events.is_empty()).then(|| encode_events(&events));
+    let new_bytes = payload.as_ref().map_or(0, Vec::len);
+    // A state is rewritten only when the journal since the last one outweighs it.
+    resident.journal_bytes += new_bytes;
+    let is_due = resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let state = is_due.then(|| resident.instance.encode());
+    if let Some(state) = &state {
+        resident.state_bytes = state.len();
+        resident.journal_bytes = 0;
+    }
+    let row = &mut resident.row;
+    if sub_status != SubStatus::Executing {
+        row.attempts = 0;
+    }
+    row.revision += 1;
+    row.sub_status = sub_status;
+    row.incident_count = u32::try_from(resident.instance.incident_count()).unwrap_or(u32::MAX);
+    row.ended_at = sub_status.is_finished().then_some(now);
+    if resident.is_created {
+        writes.push(Write::UpdateInstance(InstanceUpdate {
+            key,
+            revision: row.revision,
+            sub_status,
+            incident_count: row.incident_count,
+            attempts: row.attempts,
+            ended_at: row.ended_at,
+            state,
+        }));
+    } else {
+        resident.is_created = true;
+        writes.push(Write::CreateInstance { row: Box::new(row.clone()), state });
+    }
+    if let Some(payload) = payload {
+        writes.push(Write::Journal(JournalRow {
+            instance: key,
+            revision: row.revision,
+            first_sequence: resident.first_sequence,
+            payload,
+        }));
+    }
+}
+
+/// Effects as rows of the same commit, and as what leaves after it.
+fn translate(
+    shared: &Shared,
+    resident: &Resident,
+    effects: Vec<Effect>,
+    now: Timestamp,
+    writes: &mut Vec<Write>,
+    after: &mut After,
+) {
+    let instance = resident.key();
+    let row = &resident.row;
+    for effect in effects {
+        match effect {
+            Effect::RunJob(job) => place(shared, resident, job, now, writes, after),
+            Effect::JobGone(job) => {
+                let waiting = after.jobs.len();
+                after.jobs.retain(|waiting| waiting.key != job);
+                let was_in_process = after.jobs.len() < waiting
+                    || resident.done_in_process.contains(&job)
+                    || resident.running.iter().any(|running| running.job == job);
+                after.gone.push(job);
+                if !was_in_process {
+                    writes.push(Write::CloseJob(job));
+                }
+            }
+            Effect::OpenUserTask(task) => writes.push(Write::OpenUserTask(Box::new(UserTaskRow {
+                key: task.key,
+                instance,
+                process_id: row.process_id.clone(),
+                tenant: row.tenant.clone(),
+                element_id: task.element_id,
+                name: task.name.map(|name| name.to_string()),
+                assignee: task.assignee,
+                candidate_groups: task.candidate_groups,
+                created_at: now,
+            }))),
+            Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
+            Effect::ArmTimer(timer) => {
+                let row = TimerRow {
+                    due_at: timer.due_at,
+                    owner: timer.owner.get(),
+                    element: timer.element,
+                    instance: Some(instance),
+                    fired: 0,
+                };
+                after.timers.push(row.clone());
+                writes.push(Write::ArmTimer(row));
+            }
+            Effect::DisarmTimer { owner, element } => {
+                after.timers.retain(|row| row.owner != owner.get() || row.element != element);
+                writes.push(Write::DisarmTimer { owner: owner.get(), element });
+            }
+            Effect::Subscribe(subscription) => writes.push(Write::Subscribe {
+                row: SubscriptionRow {
+                    owner: subscription.owner,
+                    element: subscription.element,
+                    instance,
+                    process_id: row.process_id.clone(),
+                    tenant: row.tenant.clone(),
+                    message_name: subscription.message_name,
+                    correlation_key: subscription.correlation_key,
+                    once: subscription.once,
+                },
+                now,
+            }),
+            Effect::Unsubscribe { owner, element } => writes.push(Write::Unsubscribe { owner, element }),
+            Effect::RaiseIncident(incident) => writes.push(Write::OpenIncident(Box::new(IncidentRow {
+                key: incident.key,
+                instance,
+                process_id: row.process_id.clone(),
+                tenant: row.tenant.clone(),
+                element_id: incident.element_id.map(|id| id.to_string()),
+                element_instance: incident.element_instance,
+                code: incident.code,
+                message: incident.message,
+                raised_at: now,
+            }))),
+            Effect::CloseIncident(incident) => writes.push(Write::CloseIncident(incident)),
+            Effect::Ended(_) => {}
+        }
+    }
+}
+
+/// Who does a job: a handler of this process, or an external worker. Back-off of the former is a timer row.
+fn place(
+    shared: &Shared,
+    resident: &Resident,
+    job: Job,
+    now: Timestamp,
+    writes: &mut Vec<Write>,
+    after: &mut After,
+) {
+    if shared.activities.get(&job.job_type).is_some() {
+        match job.not_before {
+            Some(at) if at > now => {
+                let row = TimerRow {
+                    due_at: at,
+                    owner: job.key.get(),
+                    element: job.element,
+                    instance: Some(resident.key()),
+                    fired: 0,
+                };
+                after.timers.push(row.clone());
+                writes.push(Write::ArmTimer(row));
+            }
+            _ => after.jobs.push(job),
+        }
+        return;
+    }
+    after.opened.push(job.job_type.clone());
+    let headers: BTreeMap<&str, &str> = job.headers.iter().map(|(k, v)| (&**k, &**v)).collect();
+    let row = &resident.row;
+    writes.push(Write::OpenJob(Box::new(JobRow {
+        key: job.key,
+        instance: row.key,
+        definition: row.definition,
+        process_id: row.process_id.clone(),
+        tenant: row.tenant.clone(),
+        element_id: job.element_id,
+        job_type: job.job_type,
+        headers: serde_json::to_string(&headers).unwrap_or_else(|_| "{}".to_owned()),
+        variables: job.variables.to_json(),
+        retries: job.retries,
+        state: JobState::Available,
+        not_before: job.not_before.unwrap_or(now),
+        worker: None,
+        lease_token: None,
+        lease_until: None,
+    })));
+}
+
+pub(super) fn started(row: &InstanceRow, variables: Option<tidegate_model::Variables>) -> Started {
+    Started {
+        instance: row.key,
+        definition: row.definition,
+        process_id: row.process_id.to_string(),
+        version: row.version,
+        sub_status: row.sub_status,
+        accepted: None,
+        variables,
+    }
+}
+
+/// What a caller is told about a commit that did not happen.
+pub(super) fn problem_of(error: &CommitError) -> Error {
+    match error {
+        CommitError::Failed { error, .. } => Error::Store(error.clone()),
+        CommitError::Refused(Refusal::LeaseStale(job)) => Error::StaleLease(job.get()),
+        CommitError::Refused(Refusal::InstanceEnded(instance)) => Error::NoSuchInstance(*instance),
+        CommitError::Refused(refusal) => Error::Store(StoreError::new(
+            tidegate_store::ErrorKind::Internal,
+            format!("the commit was refused ({refusal:?}); the instance was reloaded, try again"),
+        )),
+    }
+}
+
+/// An instance's key as it is kept under an idempotency key.
+pub(super) fn instance_of(value: &[u8]) -> Option<InstanceKey> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// The cause of what a client asked for.
+pub(super) fn client(actor: &str) -> Cause {
+    Cause::Client { actor: actor.to_owned() }
+}

@@ -1,0 +1,83 @@
+//! Recovery on activation: interrupted instances resume by themselves, and those that a crash left executing are
+//! brought back from their last commit. Nothing at rest is touched.
+
+use std::sync::Arc;
+
+use tidegate_model::{InstanceKey, SubStatus};
+use tidegate_store::InstanceRow;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::owner::{Message, Owners};
+use crate::shared::Shared;
+
+/// Recovers what an earlier generation left, in batches; waits while the gate is closed.
+pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
+    let mut after: Option<InstanceKey> = None;
+    let mut counts = (0_u64, 0_u64);
+    loop {
+        if !wait_until_open(&shared, &stop).await {
+            return;
+        }
+        let store = shared.store.clone();
+        let limit = shared.options.recovery_batch;
+        let page = tokio::task::spawn_blocking(move || store.recoverable(after, limit)).await;
+        let rows = match page {
+            Ok(Ok(rows)) => rows,
+            Ok(Err(error)) => {
+                tracing::error!("the instances to recover could not be read: {error}");
+                return;
+            }
+            Err(_) => return,
+        };
+        // Instances of this generation are above the floor and none of recovery's business.
+        let is_last = rows.len() < limit || rows.iter().any(|row| row.key.get() > shared.key_floor);
+        let rows: Vec<InstanceRow> = rows.into_iter().filter(|row| row.key.get() <= shared.key_floor).collect();
+        let mut last = after;
+        let mut refused_from = None;
+        let mut waiting = Vec::with_capacity(rows.len());
+        for row in rows {
+            let key = row.key;
+            let was_interrupted = row.sub_status == SubStatus::Interrupted;
+            let (sender, receiver) = oneshot::channel();
+            owners.send(key, Message::Recover(Box::new(row), sender));
+            waiting.push((key, was_interrupted, receiver));
+        }
+        for (key, was_interrupted, receiver) in waiting {
+            match receiver.await {
+                Ok(true) | Err(_) => {
+                    if was_interrupted {
+                        counts.0 += 1;
+                    } else {
+                        counts.1 += 1;
+                    }
+                }
+                Ok(false) => refused_from = refused_from.or(Some(last)),
+            }
+            last = Some(key);
+        }
+        after = match refused_from {
+            // The gate closed meanwhile: this part is done again after the next opening.
+            Some(from) => from,
+            None if is_last => break,
+            None => last,
+        };
+    }
+    if counts != (0, 0) {
+        tracing::info!(interrupted = counts.0, crashed = counts.1, "recovery is done");
+    }
+    shared.tick();
+}
+
+async fn wait_until_open(shared: &Shared, stop: &CancellationToken) -> bool {
+    let mut changed = shared.watch();
+    loop {
+        if shared.gate.read().is_accepting() && shared.switches.recovery.is_on() {
+            return true;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            change = changed.changed() => if change.is_err() { return false },
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The table of routes: every route of the API with the permission it needs, in one place.
+
+mod admin;
+mod audit;
+mod definitions;
+mod deployments;
+mod events;
+mod incidents;
+mod instances;
+mod jobs;
+mod messages;
+mod openapi;
+mod shells;
+mod user_tasks;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, on};
+
+use crate::App;
+use crate::auth::{self, Permission};
+
+/// One row of the table.
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path under the base, and under `/shells/{shell}` unless it is about shells itself.
+    pub path: &'static str,
+    /// What the caller must be allowed.
+    pub permission: Permission,
+    register: Box<dyn Fn(&App, Router<App>, &str) -> Router<App>>,
+}
+
+/// Every route of the API.
+pub fn table() -> Vec<Route> {
+    use Permission::*;
+    vec![
+        post("/deployments", DefinitionsWrite, deployments::deploy),
+        get("/process-definitions", DefinitionsRead, definitions::list),
+        get("/process-definitions/{key}", DefinitionsRead, definitions::one),
+        get("/process-definitions/{key}/xml", DefinitionsRead, definitions::xml),
+        delete("/process-definitions/{key}", DefinitionsWrite, definitions::unregister),
+        get("/starters", DefinitionsRead, definitions::starters),
+        post("/process-instances", InstancesWrite, instances::start),
+        get("/process-instances", InstancesRead, instances::list),
+        get("/process-instances/{key}", InstancesRead, instances::one),
+        get("/process-instances/{key}/history", InstancesRead, instances::history),
+        get("/process-instances/{key}/variables", InstancesRead, instances::variables),
+        patch("/process-instances/{key}/variables", InstancesWrite, instances::set_variables),
+        post("/process-instances/{key}/cancel", InstancesWrite, instances::cancel),
+        post("/messages", MessagesWrite, messages::publish),
+        post("/jobs/activate", JobsWork, jobs::activate),
+        post("/jobs/{key}/complete", JobsWork, jobs::complete),
+        post("/jobs/{key}/fail", JobsWork, jobs::fail),
+        post("/jobs/{key}/error", JobsWork, jobs::error),
+        get("/user-tasks", TasksRead, user_tasks::list),
+        post("/user-tasks/{key}/claim", TasksWrite, user_tasks::claim),
+        post("/user-tasks/{key}/complete", TasksWrite, user_tasks::complete),
+        get("/incidents", IncidentsRead, incidents::list),
+        post("/incidents/{key}/retry", IncidentsWrite, incidents::retry),
+        post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry),
+        get("/audit", AuditRead, audit::list),
+        get("/shells", RuntimeView, shells::list),
+        get("/admin/workflow-runtime/status", RuntimeView, admin::status),
+        get("/admin/workflow-runtime/events", RuntimeView, events::stream),
+        post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
+        post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
+        post("/admin/workflow-runtime/force-drain", RuntimeControl, admin::force_drain),
+        post("/admin/workflow-runtime/sources/{name}/force-stop", RuntimeControl, admin::force_stop_source),
+    ]
+}
+
+/// The API as a router: every row under the base, and again under the base with a shell.
+pub(crate) fn api(app: &App) -> Router<App> {
+    let base = &app.options.base;
+    let described = Router::new().route(&format!("{base}/openapi.json"), axum::routing::get(openapi::document));
+    table().into_iter().fold(described, |router, route| {
+        let router = (route.register)(app, router, &format!("{base}{}", route.path));
+        match route.path {
+            "/shells" => router,
+            path => (route.register)(app, router, &format!("{base}/shells/{{shell}}{path}")),
+        }
+    })
+}
+
+fn get<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+    row(Method::GET, MethodFilter::GET, path, permission, handler)
+}
+
+fn post<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+    row(Method::POST, MethodFilter::POST, path, permission, handler)
+}
+
+fn patch<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+    row(Method::PATCH, MethodFilter::PATCH, path, permission, handler)
+}
+
+fn delete<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+    row(Method::DELETE, MethodFilter::DELETE, path, permission, handler)
+}
+
+fn row<H: Handler<T, App> + Sync, T: 'static>(
+    method: Method,
+    filter: MethodFilter,
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
+    let register = move |app: &App, router: Router<App>, path: &str| {
+        let guard = from_fn_with_state((app.clone(), permission), auth::check);
+        router.route(path, on(filter, handler.clone()).route_layer(guard))
+    };
+    Route { method, path, permission, register: Box::new(register) }
+}

@@ -1,0 +1,58 @@
+//! Process definitions and starters.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate::model::DefinitionKey;
+use tidegate::store::DefinitionFilter;
+
+use crate::cursor::Paging;
+use crate::extract::{Actor, Key, Query, Shell};
+use crate::{Problem, views};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Parameters {
+    process_id: Option<String>,
+    latest: Option<bool>,
+    tenant_id: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+    let paging = Paging::of(query.limit, query.after.as_deref())?;
+    let filter = DefinitionFilter {
+        process_id: query.process_id,
+        latest: query.latest.unwrap_or_default(),
+        tenant: query.tenant_id,
+    };
+    let rows = shell.0.definitions(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    Ok(paging.answer(rows, |row| row.key.get(), |row| views::definition(&row)))
+}
+
+pub(super) async fn one(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Json<Value>, Problem> {
+    let row = shell.0.definition(key).await.map_err(|error| shell.problem(error))?;
+    Ok(Json(views::definition(&row)))
+}
+
+pub(super) async fn xml(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Response, Problem> {
+    let bytes = shell.0.definition_xml(key).await.map_err(|error| shell.problem(error))?;
+    Ok(([(header::CONTENT_TYPE, "application/xml")], bytes.to_vec()).into_response())
+}
+
+pub(super) async fn unregister(
+    shell: Shell,
+    Actor(actor): Actor,
+    Key(key): Key<DefinitionKey>,
+) -> Result<StatusCode, Problem> {
+    shell.0.delete_definition(key, &actor).await.map_err(|error| shell.problem(error))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn starters(shell: Shell) -> Result<Json<Value>, Problem> {
+    let starters = shell.0.starters().await.map_err(|error| shell.problem(error))?;
+    Ok(Json(json!({ "items": starters, "next": null })))
+}

@@ -1,0 +1,251 @@
+//! Process instances: start, look, change, cancel.
+
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::Value;
+use tidegate::api::{Acceptance, Definition, StartRequest};
+use tidegate::model::{DefinitionKey, InstanceKey, Status, SubStatus, Timestamp, Variables};
+use tidegate::store::{InstanceFilter, InstanceRow};
+
+use crate::cursor::Paging;
+use crate::extract::{
+    Actor, Idempotency, Key, Query, Shell, milliseconds, name, reason, required, to_the_end,
+};
+use crate::{Problem, body, views};
+
+/// The source under which the API's requests appear.
+pub(super) const SOURCE: &str = "http.api";
+/// How long a start waits for the end when it says no time.
+const DEFAULT_WAIT_MS: u64 = 30_000;
+/// How long any request may wait: proxies cut longer ones.
+const MAX_WAIT_MS: u64 = 600_000;
+/// How long a cancel waits for the end when it says no time.
+const DEFAULT_CANCEL_WAIT_MS: u64 = 5_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Start {
+    process_id: Option<String>,
+    definition_key: Option<DefinitionKey>,
+    version: Option<u32>,
+    #[serde(default)]
+    variables: Variables,
+    business_key: Option<String>,
+    tenant_id: Option<String>,
+    #[serde(default)]
+    await_completion: bool,
+    request_timeout_ms: Option<u64>,
+}
+
+impl Start {
+    fn definition(&self) -> Result<Definition, Problem> {
+        let refuse = |detail: &str| Err(Problem::bad_request("invalid-request", detail));
+        match (&self.process_id, self.definition_key, self.version) {
+            (Some(id), None, None) => Ok(Definition::Latest(required("processId", id.clone())?)),
+            (Some(id), None, Some(version)) => Ok(Definition::Version(required("processId", id.clone())?, version)),
+            (None, Some(key), None) => Ok(Definition::Key(key)),
+            (None, Some(_), Some(_)) => refuse("`version` goes with `processId`; a `definitionKey` has its version"),
+            (Some(_), Some(_), _) => refuse("give `processId` or `definitionKey`, not both"),
+            (None, None, _) => refuse("say what to start: `processId` or `definitionKey`"),
+        }
+    }
+}
+
+pub(super) async fn start(
+    shell: Shell,
+    Actor(actor): Actor,
+    Idempotency(idempotency_key): Idempotency,
+    body::Body(start): body::Body<Start>,
+) -> Result<Response, Problem> {
+    let wait = milliseconds("requestTimeoutMs", start.request_timeout_ms.unwrap_or(DEFAULT_WAIT_MS), 1..=MAX_WAIT_MS)?;
+    let request = StartRequest {
+        definition: start.definition()?,
+        variables: start.variables,
+        business_key: name("businessKey", start.business_key)?,
+        tenant: name("tenantId", start.tenant_id)?,
+        idempotency_key,
+        await_completion: start.await_completion.then_some(wait),
+        actor: actor.to_string(),
+        source: Some(SOURCE),
+    };
+    let started = shell.0.start(request).await.map_err(|error| shell.problem(error))?;
+    let status = if started.accepted.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(views::Started::of(started))).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Parameters {
+    status: Option<String>,
+    sub_status: Option<String>,
+    process_id: Option<String>,
+    definition_key: Option<DefinitionKey>,
+    business_key: Option<String>,
+    parent_key: Option<InstanceKey>,
+    has_incident: Option<bool>,
+    started_after: Option<Timestamp>,
+    started_before: Option<Timestamp>,
+    tenant_id: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+    let paging = Paging::of(query.limit, query.after.as_deref())?;
+    let Some(sub_statuses) = sub_statuses(query.status.as_deref(), query.sub_status.as_deref())? else {
+        return Ok(paging.answer(Vec::<InstanceRow>::new(), |row| row.key.get(), |row| views::instance(&row)));
+    };
+    let filter = InstanceFilter {
+        sub_statuses,
+        process_id: query.process_id,
+        definition: query.definition_key,
+        business_key: query.business_key,
+        parent: query.parent_key,
+        has_incident: query.has_incident,
+        started_after: query.started_after,
+        started_before: query.started_before,
+        tenant: query.tenant_id,
+    };
+    let rows = shell.0.instances(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
+}
+
+/// The sub-statuses that both filters let through: empty for no filter, `None` when nothing can match.
+fn sub_statuses(status: Option<&str>, sub_status: Option<&str>) -> Result<Option<Vec<SubStatus>>, Problem> {
+    if status.is_none() && sub_status.is_none() {
+        return Ok(Some(Vec::new()));
+    }
+    let status = match status {
+        None => None,
+        Some("running") => Some(Status::Running),
+        Some("finished" | "completed") => Some(Status::Finished),
+        Some(_) => {
+            return Err(Problem::bad_request("invalid-query", "`status` must be `running` or `finished`"));
+        }
+    };
+    let mut allowed = SubStatus::ALL.to_vec();
+    if let Some(words) = sub_status {
+        allowed.clear();
+        for word in words.split(',').map(str::trim) {
+            allowed.push(SubStatus::from_word(word).ok_or_else(|| unknown_sub_status(word))?);
+        }
+    }
+    allowed.retain(|sub_status| status.is_none_or(|status| sub_status.status() == status));
+    Ok((!allowed.is_empty()).then_some(allowed))
+}
+
+fn unknown_sub_status(word: &str) -> Problem {
+    let words: Vec<_> = SubStatus::ALL.iter().map(|sub_status| sub_status.word()).collect();
+    let word: String = word.chars().take(60).collect();
+    Problem::bad_request("invalid-query", format!("`subStatus` has no word `{word}`; there are {}", words.join(", ")))
+}
+
+pub(super) async fn one(shell: Shell, Key(key): Key<InstanceKey>) -> Result<Json<Value>, Problem> {
+    let detail = shell.0.instance(key).await.map_err(|error| shell.problem(error))?;
+    Ok(Json(views::instance_detail(&detail)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistoryParameters {
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+pub(super) async fn history(
+    shell: Shell,
+    Key(key): Key<InstanceKey>,
+    Query(query): Query<HistoryParameters>,
+) -> Result<Json<Value>, Problem> {
+    let paging = Paging::of(query.limit, query.after.as_deref())?;
+    let after = paging.after().unwrap_or_default();
+    let items = shell.0.history(key, after, paging.fetch()).await.map_err(|error| shell.problem(error))?;
+    let view = |item| serde_json::to_value(item).unwrap_or_default();
+    Ok(paging.answer(items, |item: &tidegate::engine::HistoryItem| item.sequence, view))
+}
+
+pub(super) async fn variables(shell: Shell, Key(key): Key<InstanceKey>) -> Result<Json<Variables>, Problem> {
+    let detail = shell.0.instance(key).await.map_err(|error| shell.problem(error))?;
+    Ok(Json(detail.variables))
+}
+
+pub(super) async fn set_variables(
+    shell: Shell,
+    Actor(actor): Actor,
+    Key(key): Key<InstanceKey>,
+    body::Body(variables): body::Body<Variables>,
+) -> Result<Response, Problem> {
+    let acceptance = shell.0.set_variables(key, variables, &actor).await.map_err(|error| shell.problem(error))?;
+    if let Acceptance::Queued(_) = acceptance {
+        return Ok(views::acceptance(acceptance, Some(key)).into_response());
+    }
+    self::variables(shell, Key(key)).await.map(IntoResponse::into_response)
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Cancel {
+    reason: Option<String>,
+    wait_ms: Option<u64>,
+}
+
+/// The request stands when the wait is over, or when the caller hangs up.
+pub(super) async fn cancel(
+    shell: Shell,
+    Actor(actor): Actor,
+    Key(key): Key<InstanceKey>,
+    body::Optional(cancel): body::Optional<Cancel>,
+) -> Result<Json<Value>, Problem> {
+    let wait = milliseconds("waitMs", cancel.wait_ms.unwrap_or(DEFAULT_CANCEL_WAIT_MS), 0..=MAX_WAIT_MS)?;
+    let reason = reason(cancel.reason)?;
+    let until = Instant::now() + wait;
+    let runtime = shell.0.clone();
+    let request = to_the_end(async move { runtime.cancel(key, reason, &actor).await });
+    let row = match tokio::time::timeout(wait.max(LEAST_CANCEL_WAIT), request).await {
+        Ok(answer) => answer?.map_err(|error| shell.problem(error))?,
+        Err(_) => return Err(cancel_wait_over(&current(&shell, key).await?)),
+    };
+    let row = landed(&shell, row, until).await?;
+    if row.sub_status.is_finished() { Ok(Json(views::instance(&row))) } else { Err(cancel_wait_over(&row)) }
+}
+
+/// Time in which the request itself is made durable, also when the caller does not want to wait at all.
+const LEAST_CANCEL_WAIT: Duration = Duration::from_millis(20);
+/// How often a cancelled instance is looked at until its work has stopped.
+const CANCEL_LOOK: Duration = Duration::from_millis(20);
+
+async fn landed(shell: &Shell, mut row: InstanceRow, until: Instant) -> Result<InstanceRow, Problem> {
+    while !row.sub_status.is_finished() && Instant::now() < until {
+        tokio::time::sleep(CANCEL_LOOK.min(until.saturating_duration_since(Instant::now()))).await;
+        row = current(shell, row.key).await?;
+    }
+    Ok(row)
+}
+
+async fn current(shell: &Shell, key: InstanceKey) -> Result<InstanceRow, Problem> {
+    shell.0.instance(key).await.map(|detail| detail.row).map_err(|error| shell.problem(error))
+}
+
+fn cancel_wait_over(row: &InstanceRow) -> Problem {
+    let detail = format!("instance {} has not stopped yet; the request to cancel stands", row.key);
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "wait-ran-out", detail).member("processInstance", views::instance(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_and_sub_status_filter_together() {
+        let found = |status, sub_status| sub_statuses(status, sub_status).unwrap();
+        assert_eq!(found(None, None), Some(vec![]));
+        assert_eq!(found(Some("finished"), None).unwrap().len(), 3);
+        assert_eq!(found(Some("running"), Some("held,faulted")), Some(vec![SubStatus::Held]));
+        assert_eq!(found(Some("running"), Some("faulted")), None);
+        assert!(sub_statuses(Some("gone"), None).is_err() && sub_statuses(None, Some("gone")).is_err());
+    }
+}

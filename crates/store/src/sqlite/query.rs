@@ -1,0 +1,63 @@
+//! What people ask of the SQLite store.
+
+use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey};
+
+use super::totals::Totals;
+use super::{SqliteStore, audit, definition, instance, journal, queue, task};
+use crate::Queries;
+use crate::error::Error;
+use crate::row::{
+    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow, JournalRow,
+    Page, QueueDepth, UserTaskFilter, UserTaskRow,
+};
+
+impl Queries for SqliteStore {
+    fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Vec<InstanceRow>, Error> {
+        self.inner.read(|conn| instance::list(conn, filter, page))
+    }
+
+    fn instance(&self, key: InstanceKey) -> Result<Option<InstanceRow>, Error> {
+        self.inner.read(|conn| instance::get(conn, key))
+    }
+
+    fn counts(&self) -> Result<[u64; 9], Error> {
+        let totals = self.inner.read(Totals::read)?;
+        Ok(totals.instances.map(|count| u64::try_from(count).unwrap_or(0)))
+    }
+
+    fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error> {
+        self.inner.read(|conn| journal::after(conn, instance, after, limit))
+    }
+
+    fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
+        self.inner.read(|conn| definition::list(conn, filter, page))
+    }
+
+    fn highest_version(&self, process_id: &str, tenant: &str) -> Result<u32, Error> {
+        self.inner.read(|conn| definition::highest_version(conn, process_id, tenant))
+    }
+
+    fn incidents(&self, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Error> {
+        self.inner.read(|conn| task::incidents(conn, filter, page))
+    }
+
+    fn incident(&self, key: IncidentKey) -> Result<Option<IncidentRow>, Error> {
+        self.inner.read(|conn| task::incident(conn, key))
+    }
+
+    fn user_tasks(&self, filter: &UserTaskFilter, page: Page) -> Result<Vec<UserTaskRow>, Error> {
+        self.inner.read(|conn| task::list(conn, filter, page))
+    }
+
+    fn user_task(&self, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Error> {
+        self.inner.read(|conn| task::get(conn, key))
+    }
+
+    fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error> {
+        self.inner.read(|conn| audit::list(conn, page))
+    }
+
+    fn queue(&self) -> Result<QueueDepth, Error> {
+        self.inner.read(queue::depth)
+    }
+}

@@ -1,0 +1,44 @@
+//! Both stores keep the promises of the conformance kit.
+
+use std::sync::Arc;
+
+use tidegate_store::Store;
+use tidegate_store::kit::Place;
+use tidegate_store::memory::MemoryStore;
+use tidegate_store::sqlite::SqliteStore;
+
+struct InMemory(MemoryStore);
+
+impl Place for InMemory {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.0.reopen())
+    }
+}
+
+struct InFile(tempfile::TempDir);
+
+impl Place for InFile {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(&self.0.path().join("tidegate.db")).expect("the store opens"))
+    }
+}
+
+tidegate_store::conformance!(memory, || Box::new(InMemory(MemoryStore::new())));
+tidegate_store::conformance!(sqlite, || Box::new(InFile(tempfile::tempdir().expect("a temporary folder"))));
+
+/// Every promise in the contract's prose names a test that exists.
+#[test]
+fn promises_name_their_tests() {
+    let contract = [include_str!("../src/lib.rs"), include_str!("../src/commit.rs")].concat();
+    let named: Vec<&str> = contract
+        .split("(`")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('`'))
+        .map(|(name, _)| name)
+        .filter(|name| name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        .collect();
+    assert!(named.len() >= 8, "{named:?}");
+    for name in named {
+        assert!(tidegate_store::kit::NAMES.contains(&name), "`{name}` is promised, and no test has this name");
+    }
+}
