@@ -161,7 +161,7 @@ impl Report {
             for item in &items {
                 after = item.sequence;
                 let (Some(element), Some(instance)) = (&item.element_id, item.element_instance_key) else { continue };
-                match item.event.as_ref() {
+                match item.event {
                     "ElementActivated" => {
                         step_of.insert(instance, path.len());
                         let at_ms = item.time.since(detail.row.started_at);

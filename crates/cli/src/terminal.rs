@@ -21,7 +21,7 @@ pub fn error(text: &str) {
 /// Rows under a heading.
 pub fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_header(heading.map(str::to_uppercase));
+    table.load_style(comfy_table::presets::NOTHING).set_header(heading.map(str::to_uppercase));
     for row in rows {
         table.add_row(row.map(|cell| printable(&cell)));
     }

@@ -94,7 +94,11 @@ pub fn advance(
             return Ok(());
         };
         if let Step::Enter { flow, .. } = step {
-            if entered == definition.limits.steps {
+            if entered > definition.limits.steps {
+                continue;
+            }
+            entered += 1;
+            if entered > definition.limits.steps {
                 let element = definition.flow(flow).target;
                 let mut turn = Turn {
                     definition,
@@ -106,7 +110,6 @@ pub fn advance(
                 turn.too_many("too-many-steps", "took too many steps without waiting", element);
                 continue;
             }
-            entered += 1;
         }
         decide_into(definition, instance, step, now, keys, &mut decision)?;
     }

@@ -76,7 +76,9 @@ pub fn decode_events(bytes: &[u8]) -> Result<Vec<Event>, CorruptState> {
     let mut decoder = open(bytes)?;
     let mut base = KeyBase(decoder.u64()?);
     let count = length(&mut decoder)?;
-    let mut events = Vec::with_capacity(count.min(bytes.len()));
+    // The count may be damaged: it reserves no more than a usual commit needs.
+    const USUAL: usize = 256;
+    let mut events = Vec::with_capacity(count.min(USUAL));
     for _ in 0..count {
         events.push(decoder.decode_with(&mut base)?);
     }

@@ -214,10 +214,10 @@ impl<'s> Machine<'s> {
     fn local(&self, name: &str) -> Option<Value> {
         self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Binding(bound, value) => (&**bound == name).then(|| value.clone()),
-            Frame::Item(Value::Context(context)) if let Some(value) = context.get(name) => {
-                Some(value.clone())
+            Frame::Item(item) => {
+                let entry = item.as_context().and_then(|context| context.get(name)).cloned();
+                entry.or_else(|| (name == "item").then(|| item.clone()))
             }
-            Frame::Item(item) => (name == "item").then(|| item.clone()),
         })
     }
 

@@ -71,7 +71,7 @@ fn days_in_month(year: i32, month: u8) -> u8 {
 impl Date {
     /// The date, if it exists.
     pub fn new(year: i32, month: u8, day: u8) -> Option<Date> {
-        let valid = year.abs() <= MAX_YEAR
+        let valid = year.unsigned_abs() <= MAX_YEAR.unsigned_abs()
             && (1..=12).contains(&month)
             && day >= 1
             && day <= days_in_month(year, month);
@@ -329,7 +329,7 @@ impl DateTime {
 impl DaysTimeDuration {
     /// From nanoseconds; `None` beyond the span of all dates.
     pub fn from_nanos(nanos: i128) -> Option<DaysTimeDuration> {
-        (nanos.abs() <= MAX_NANOS).then_some(DaysTimeDuration(nanos))
+        (nanos.unsigned_abs() <= MAX_NANOS.unsigned_abs()).then_some(DaysTimeDuration(nanos))
     }
 
     /// Nanoseconds.
@@ -351,7 +351,7 @@ impl YearsMonthsDuration {
     /// From months; `None` beyond the span of all dates.
     pub fn from_months(months: i64) -> Option<YearsMonthsDuration> {
         let limit = i64::from(MAX_YEAR) * 2 * 12 + 24;
-        (months.abs() <= limit).then_some(YearsMonthsDuration(months))
+        (months.unsigned_abs() <= limit.unsigned_abs()).then_some(YearsMonthsDuration(months))
     }
 
     /// Months.

@@ -112,6 +112,12 @@ impl Value {
         json::read(text)
     }
 
+    /// Reads a date, time, date and time or duration in the ISO form that FEEL writes, such as `2026-01-31`, `PT5M`
+    /// or `2026-01-31T10:00:00@Europe/Paris`; `None` for any other text.
+    pub fn from_temporal(text: &str) -> Option<Value> {
+        crate::temporal::parse_at(text)
+    }
+
     /// Writes JSON. Temporal values become ISO strings, numbers keep their decimal text; ranges and functions, which
     /// JSON does not know, become strings too.
     pub fn to_json(&self) -> String {

@@ -169,11 +169,22 @@ pub struct Interruption {
     /// The ingress source that woke the cycle; none for a library call.
     #[n(5)]
     pub ingress_source_name: Option<String>,
-    /// How long the cycle had run, in milliseconds.
+    /// How long the cycle had run, in milliseconds; `hh:mm:ss.fffffff` in JSON.
     #[n(6)]
-    #[serde(rename = "executionCycleDurationMs")]
+    #[serde(rename = "executionCycleDuration", serialize_with = "as_clock")]
     pub cycle_ms: u64,
     /// The operator's own words.
     #[n(7)]
     pub reason_text: Option<String>,
+}
+
+fn as_clock<S: serde::Serializer>(ms: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    let seconds = ms / 1_000;
+    serializer.collect_str(&format_args!(
+        "{:02}:{:02}:{:02}.{:03}0000",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60,
+        ms % 1_000
+    ))
 }

@@ -152,7 +152,7 @@ impl Inner {
 ///
 /// Only [`Gate::admit`] makes one:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0451
 /// let permit = tidegate::gate::Permit { gate: todo!() };
 /// ```
 #[derive(Debug)]

@@ -15,6 +15,9 @@ use crate::auth::{self, Permission};
 use crate::host::Stage;
 use crate::{App, Problem};
 
+/// The readiness check that a pause alone degrades.
+const GATE_CHECK: &str = "gate";
+
 /// The routes; readiness and liveness need no token, metrics do.
 pub(crate) fn routes(app: &App) -> Router<App> {
     let guard = from_fn_with_state((app.clone(), Permission::RuntimeView), auth::check);
@@ -48,8 +51,7 @@ async fn ready(State(app): State<App>) -> Response {
         let excused = app.options.ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
         for check in runtime.readiness() {
             let grade = grade(&check);
-            // The gate's own check is the one that a pause alone degrades.
-            let is_excused = excused && check.name == tidegate::status::GATE_CHECK;
+            let is_excused = excused && check.name == GATE_CHECK;
             checks.push(json!({
                 "name": check.name,
                 "shell": shell,
@@ -75,11 +77,11 @@ fn host_check(stage: Stage) -> Value {
     json!({ "name": "host", "shell": null, "grade": grade, "reason": reason })
 }
 
-fn grade(check: &tidegate::status::Check) -> &'static str {
+fn grade(check: &tidegate::Check) -> &'static str {
     match check.grade {
-        tidegate::status::Grade::Healthy => "healthy",
-        tidegate::status::Grade::Degraded => "degraded",
-        tidegate::status::Grade::Unhealthy => "unhealthy",
+        tidegate::Grade::Healthy => "healthy",
+        tidegate::Grade::Degraded => "degraded",
+        tidegate::Grade::Unhealthy => "unhealthy",
     }
 }
 

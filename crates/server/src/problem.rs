@@ -190,6 +190,32 @@ mod tests {
         assert_eq!(title(""), "");
     }
 
+    #[tokio::test]
+    async fn a_panic_is_a_problem_and_foreign_errors_are_too() {
+        use axum::Router;
+        use axum::routing::get;
+        use tower::ServiceExt;
+
+        async fn panics() {
+            panic!("on purpose");
+        }
+        let router = Router::new().route("/panics", get(panics)).layer(axum::middleware::from_fn(finish));
+        for (method, path, status, code) in [
+            ("GET", "/panics", 500, "internal-error"),
+            ("GET", "/nowhere", 404, "route-not-found"),
+            ("PUT", "/panics", 405, "method-not-allowed"),
+        ] {
+            let request = Request::builder().method(method).uri(path).body(axum::body::Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), status, "{method} {path}");
+            assert_eq!(response.headers()["content-type"], "application/problem+json");
+            assert_eq!(response.headers().contains_key("allow"), status == 405);
+            let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+            let document: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!((document["code"].as_str(), document["instance"].as_str()), (Some(code), Some(path)));
+        }
+    }
+
     #[test]
     fn own_members_stand_beside_the_standard_ones() {
         let problem = Problem::bad_request("unknown-field", "no field `x`").member("line", 3);

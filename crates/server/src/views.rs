@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate::api::{self, Acceptance, InstanceDetail};
+use tidegate::engine::HistoryItem;
 use tidegate::model::{
     DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, Timestamp, Variables,
 };
@@ -39,7 +40,7 @@ pub(crate) fn instance_detail(detail: &InstanceDetail) -> Value {
 fn token(token: &tidegate::api::Token) -> Value {
     json!({
         "elementId": token.element_id,
-        "elementInstanceKey": token.element_instance,
+        "elementInstanceKey": token.element_instance_key,
         "state": token.state,
     })
 }
@@ -47,9 +48,22 @@ fn token(token: &tidegate::api::Token) -> Value {
 fn wait(wait: &tidegate::api::Wait) -> Value {
     json!({
         "elementId": wait.element_id,
-        "elementInstanceKey": wait.element_instance,
+        "elementInstanceKey": wait.element_instance_key,
         "kind": wait.kind,
         "detail": wait.detail,
+    })
+}
+
+/// One line of an instance's history.
+pub(crate) fn history_item(item: &HistoryItem) -> Value {
+    json!({
+        "sequence": item.sequence,
+        "time": item.time,
+        "event": item.event,
+        "elementId": item.element_id,
+        "elementInstanceKey": item.element_instance_key,
+        "cause": item.cause,
+        "payload": item.payload,
     })
 }
 

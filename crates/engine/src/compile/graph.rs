@@ -73,7 +73,7 @@ fn read_flow(
     let source = end(element, "sourceRef", ids, diagnostics);
     let target = end(element, "targetRef", ids, diagnostics);
     let condition = read_condition(document, node, diagnostics);
-    let (source, target, condition) = (source?, target?, condition?);
+    let (source, target) = (source?, target?);
     let scope_of = |end: ElementIndex| definition.element(end).parent;
     if scope_of(source) != scope_of(target) {
         diagnostics.push(
@@ -116,12 +116,15 @@ fn end(
     let reference = flow.attribute(name).unwrap_or_default();
     let found = ids.get(reference).copied();
     if found.is_none() {
-        let message = match reference {
-            "" => format!("the sequence flow has no {name}"),
-            _ => format!("{name} `{reference}` is not a flow node of this process"),
+        let (code, message) = match reference {
+            "" => ("missing-reference", format!("the sequence flow has no {name}")),
+            _ => (
+                "dangling-reference",
+                format!("{name} `{reference}` is not a flow node of this process"),
+            ),
         };
         diagnostics.push(
-            Diagnostic::error("dangling-reference", message)
+            Diagnostic::error(code, message)
                 .hint("set it to the id of an element of the same process")
                 .at(flow.attribute_position(name))
                 .element(flow.id()),
@@ -130,27 +133,20 @@ fn end(
     found
 }
 
-/// Reads the condition of a flow; none when it is refused, none inside when there is none.
-fn read_condition(
-    document: &Document,
-    flow: NodeId,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Option<Computed>> {
-    let Some((_, condition)) = document.child(flow, "conditionExpression") else {
-        return Some(None);
+/// Reads the condition of a flow. Another one stands in for what cannot be read: the file is refused then.
+fn read_condition(document: &Document, flow: NodeId, diagnostics: &mut Vec<Diagnostic>) -> Option<Computed> {
+    let (_, condition) = document.child(flow, "conditionExpression")?;
+    let text = Some(condition.text.trim()).filter(|text| !text.is_empty())?;
+    let of_file = || document.get(document.root()).attribute("expressionLanguage");
+    let language = condition.attribute("language").or_else(of_file);
+    let report = |error| {
+        let diagnostic = syntax_error(text, &error, condition.position);
+        diagnostics.push(diagnostic.element(document.get(flow).id()));
     };
-    let text = condition.text.trim();
-    if text.is_empty() {
-        return Some(None);
-    }
-    match Computed::read(text, condition.attribute("language")) {
-        Ok(computed) => Some(Some(computed)),
-        Err(error) => {
-            let diagnostic = syntax_error(text, &error, condition.position);
-            diagnostics.push(diagnostic.element(document.get(flow).id()));
-            None
-        }
-    }
+    Computed::read(text, language)
+        .map_err(report)
+        .or_else(|()| Computed::read("false", None))
+        .ok()
 }
 
 fn attach(
@@ -165,7 +161,7 @@ fn attach(
     let scope = definition.element(boundary).parent;
     let wrong = match host.map(|host| definition.element(host)) {
         None => Some((
-            "boundary-host-missing",
+            "dangling-reference",
             format!("it is attached to `{reference}`, which is not there"),
         )),
         Some(host) if !host.is_activity => {

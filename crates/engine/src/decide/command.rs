@@ -12,6 +12,9 @@ use crate::text::Failure;
 /// Tries that a retried job gets where nobody says otherwise.
 const RETRIES_ON_RETRY: u32 = 1;
 
+/// Characters of a worker's message that an incident shows; a worker may send a whole stack trace.
+const INCIDENT_MESSAGE: usize = 2_000;
+
 impl<'a> Turn<'a> {
     /// Decides a command.
     pub(crate) fn command(&mut self, kind: CommandKind) -> Result<(), Rejection> {
@@ -176,6 +179,8 @@ impl<'a> Turn<'a> {
             message: message.clone(),
         });
         if retries == 0 {
+            // The whole text stands in the `JobFailed` beside it.
+            let message = message.chars().take(INCIDENT_MESSAGE).collect();
             let failure = Failure {
                 code: "job-no-retries",
                 message,

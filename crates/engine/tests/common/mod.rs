@@ -22,13 +22,22 @@ pub const BEGIN: Timestamp = Timestamp::from_ms(1_767_225_600_000);
 
 /// Reads and compiles a file; `script_formats` are the formats that run as jobs.
 pub fn load(name: &str, bytes: &[u8], script_formats: &[&str]) -> Compiled {
+    let script_formats = script_formats.iter().map(|format| (*format).to_owned()).collect();
+    load_with(
+        name,
+        bytes,
+        &CompileOptions {
+            script_formats,
+            ..CompileOptions::default()
+        },
+    )
+}
+
+/// Reads and compiles a file.
+pub fn load_with(name: &str, bytes: &[u8], options: &CompileOptions) -> Compiled {
     let parsed = tidegate_bpmn::parse(name, bytes, &tidegate_bpmn::Limits::default());
-    let mut options = CompileOptions::default();
-    options
-        .script_formats
-        .extend(script_formats.iter().map(|format| (*format).to_owned()));
     let mut compiled = match &parsed.document {
-        Some(document) => compile(document, &options),
+        Some(document) => compile(document, options),
         None => Compiled::default(),
     };
     if parsed.has_errors() {
@@ -197,6 +206,12 @@ impl Host {
             names(&self.open),
             "effects and state disagree on what is under way"
         );
+        for (name, effect) in &derived {
+            // A job goes on with the variables it was offered with.
+            if !matches!(effect, Effect::RunJob(_)) {
+                assert_eq!(self.open.get(name), Some(effect));
+            }
+        }
         if self.instance.ended().is_some() {
             assert!(derived.is_empty(), "something is under way after the end");
             assert_eq!(self.instance.tokens(&self.definition), []);

@@ -102,8 +102,8 @@ impl Decimal {
 
     /// `self` to the power of `exponent`; `None` on overflow and where the result is not a real number.
     pub fn power(&self, exponent: &Decimal) -> Option<Decimal> {
-        const LARGEST: i64 = 1_000_000;
-        if let Some(whole) = exponent.to_i64().filter(|whole| whole.abs() <= LARGEST) {
+        const LARGEST: u64 = 1_000_000;
+        if let Some(whole) = exponent.to_i64().filter(|whole| whole.unsigned_abs() <= LARGEST) {
             let result = self.whole_power(whole.unsigned_abs())?;
             return if whole < 0 {
                 Decimal::ONE.divide(&result)

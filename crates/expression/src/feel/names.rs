@@ -3,6 +3,7 @@
 //! A known name (a built-in function, a name given by the caller, a context entry, a parameter or an iterator) is found
 //! by its longest match. Other adjacent words are joined to one name: nothing else could stand there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::SyntaxError;
@@ -33,24 +34,53 @@ const KEYWORDS: &[&str] = &[
 /// Longest name of a context entry, parameter or iterator, in tokens.
 const MAX_WORDS: usize = 64;
 
-/// A name that is more than one token.
+/// Names that are more than one token, by their words.
+#[derive(Default)]
 pub(crate) struct Known {
-    name: Arc<str>,
-    words: Vec<String>,
+    names: HashMap<String, Arc<str>>,
+    longest: usize,
 }
 
+/// Between the words of a key: no token holds it.
+const SEPARATOR: char = '\0';
+
 impl Known {
-    pub(crate) fn new(name: &str) -> Result<Option<Known>, SyntaxError> {
+    pub(crate) fn new(names: &[&str]) -> Result<Known, SyntaxError> {
+        let mut known = Known::default();
+        names.iter().try_for_each(|name| known.add(&Arc::from(*name)))?;
+        Ok(known)
+    }
+
+    fn add(&mut self, name: &Arc<str>) -> Result<(), SyntaxError> {
         let tokens = tokens(name, Dialect::Feel)?;
-        let words: Vec<String> = tokens
-            .iter()
-            .filter(|token| token.kind != Kind::End)
-            .map(|token| name[token.start..token.end].into())
+        let words = tokens.iter().filter(|token| token.kind != Kind::End);
+        let words: Vec<&str> = words
+            .filter_map(|token| name.get(token.start..token.end))
             .collect();
-        Ok((words.len() > 1).then(|| Known {
-            name: name.into(),
-            words,
-        }))
+        if (2..=MAX_WORDS).contains(&words.len()) {
+            self.longest = self.longest.max(words.len());
+            self.names
+                .insert(words.join(&SEPARATOR.to_string()), name.clone());
+        }
+        Ok(())
+    }
+
+    /// The longest name that the words begin with, and its length.
+    fn longest<'w>(&self, words: impl Iterator<Item = &'w str>) -> Option<(Arc<str>, usize)> {
+        let mut key = String::new();
+        let mut found = None;
+        for (index, word) in words.take(self.longest).enumerate() {
+            if index > 0 {
+                key.push(SEPARATOR);
+            }
+            key.push_str(word);
+            found = self
+                .names
+                .get(&key)
+                .map(|name| (name.clone(), index + 1))
+                .or(found);
+        }
+        found
     }
 }
 
@@ -59,14 +89,9 @@ pub(crate) fn is_keyword(word: &str) -> bool {
 }
 
 impl Parser<'_> {
-    /// Makes a declared name known, if it is one that needs to be.
+    /// Makes a declared name known, if it is one that needs to be. One that is no name at all is found as it stands.
     pub(crate) fn declare(&mut self, name: &Arc<str>) {
-        if self.known.iter().any(|known| known.name == *name) {
-            return;
-        }
-        if let Ok(Some(known)) = Known::new(name) {
-            self.known.push(known);
-        }
+        let _ = self.known.add(name);
     }
 
     /// The name at the current token, which is a `Name` or `Quoted`.
@@ -93,14 +118,15 @@ impl Parser<'_> {
     fn longest_known(&self) -> Option<(Arc<str>, usize)> {
         let declared = self
             .known
-            .iter()
-            .filter(|known| self.stands_here(known.words.iter().map(String::as_str)));
-        let declared = declared.map(|known| (known.name.clone(), known.words.len()));
+            .longest(self.rest().iter().map(|token| self.text_of(token)));
         let built_in = functions::long_names()
             .iter()
             .filter(|name| self.stands_here(name.split(' ')));
         let built_in = built_in.map(|name| (Arc::from(*name), name.split(' ').count()));
-        declared.chain(built_in).max_by_key(|(_, length)| *length)
+        declared
+            .into_iter()
+            .chain(built_in)
+            .max_by_key(|(_, length)| *length)
     }
 
     fn stands_here<'w>(&self, words: impl Iterator<Item = &'w str>) -> bool {

@@ -27,7 +27,7 @@ pub(crate) struct Parser<'t> {
     pub(super) text: &'t str,
     tokens: Vec<Token>,
     at: usize,
-    pub(super) known: Vec<Known>,
+    pub(super) known: Known,
     pub(super) builder: Builder,
     locals: Vec<Arc<str>>,
     /// For every function around: the names that it reads from the scope.
@@ -43,10 +43,7 @@ type Parsed<T = NodeId> = Result<T, SyntaxError>;
 
 impl<'t> Parser<'t> {
     pub(crate) fn new(text: &'t str, tokens: Vec<Token>, known: &[&str]) -> Parsed<Self> {
-        let known = known
-            .iter()
-            .filter_map(|name| Known::new(name).transpose())
-            .collect::<Parsed<_>>()?;
+        let known = Known::new(known)?;
         let builder = Builder::default();
         let locals = Vec::new();
         Ok(Parser {

@@ -70,7 +70,7 @@ fn clock(hour: &Value, minute: &Value, second: &Value, zone: Option<Zone>) -> Op
 
 fn offset(duration: &DaysTimeDuration) -> Option<Zone> {
     let seconds = i32::try_from(duration.nanos() / SECOND).ok()?;
-    (seconds.abs() <= 18 * 3600).then_some(Zone::Offset(seconds))
+    (seconds.unsigned_abs() <= 18 * 3600).then_some(Zone::Offset(seconds))
 }
 
 fn time(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {

@@ -157,7 +157,7 @@ fn with_pattern(
             "`{regex}` is no regular expression, or too large a one"
         )));
     };
-    machine.step(own.len() as u64 / 16)?;
+    machine.step(own.len() as u64 / 4)?;
     match (name, arguments) {
         ("matches", [_]) => {
             // As in Java, the whole text must match.

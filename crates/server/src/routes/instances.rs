@@ -164,8 +164,7 @@ pub(super) async fn history(
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let after = paging.after().unwrap_or_default();
     let items = shell.0.history(key, after, paging.fetch()).await.map_err(|error| shell.problem(error))?;
-    let view = |item| serde_json::to_value(item).unwrap_or_default();
-    Ok(paging.answer(items, |item: &tidegate::engine::HistoryItem| item.sequence, view))
+    Ok(paging.answer(items, |item| item.sequence, |item| views::history_item(&item)))
 }
 
 pub(super) async fn variables(shell: Shell, Key(key): Key<InstanceKey>) -> Result<Json<Variables>, Problem> {

@@ -132,7 +132,7 @@ pub(super) fn of_io(cause: &std::io::Error, what: &str, path: &Path) -> Error {
         Io::PermissionDenied | Io::ReadOnlyFilesystem => {
             (ErrorKind::ReadOnly, "check the owner and mode of the folder")
         }
-        Io::NotFound | Io::NotADirectory | Io::IsADirectory | Io::InvalidFilename | Io::InvalidInput => {
+        Io::NotFound | Io::AlreadyExists | Io::NotADirectory | Io::IsADirectory | Io::InvalidFilename | Io::InvalidInput => {
             (ErrorKind::Configuration, "check the path")
         }
         _ => (ErrorKind::Unavailable, "check its disk"),

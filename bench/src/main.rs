@@ -1,0 +1,30 @@
+//! Benchmarks as programs: `tidegate-bench W1 [option=value]…` prints one JSON line for each setting.
+
+mod measure;
+mod parked;
+mod w1;
+
+use std::collections::BTreeMap;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let options: BTreeMap<String, String> = arguments
+        .filter_map(|argument| argument.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect();
+    match name.as_str() {
+        "W1" => {
+            w1::run(&options);
+            parked::run(&options);
+        }
+        "w1-steps" => w1::run(&options),
+        "parked" => parked::run(&options),
+        other => {
+            eprintln!("`{other}` is no benchmark: use W1, w1-steps or parked");
+            std::process::exit(2);
+        }
+    }
+}

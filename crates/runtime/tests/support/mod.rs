@@ -1,0 +1,217 @@
+//! What the tests of the runtime share: processes as text, a runtime on a store of their choice, a manual clock.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::api::{ActivateJobs, Definition, MessageRequest, Resource, StartRequest, Started};
+use tidegate::clock::ManualClock;
+use tidegate::model::{InstanceKey, Timestamp, Variables};
+use tidegate::store::Store;
+use tidegate::store::memory::MemoryStore;
+use tidegate::{Builder, Options, Runtime};
+
+/// Where the manual clock of the tests begins.
+pub const BEGINNING: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+/// A process around `body`, with namespaces declared. `extra` stands beside the process.
+pub fn process_with(id: &str, extra: &str, body: &str) -> Resource {
+    let xml = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+    xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:tests">
+  {extra}
+  <bpmn:process id="{id}" isExecutable="true">{body}</bpmn:process>
+</bpmn:definitions>"#
+    );
+    Resource { name: format!("{id}.bpmn"), bytes: xml.into_bytes() }
+}
+
+/// A process around `body`.
+pub fn process(id: &str, body: &str) -> Resource {
+    process_with(id, "", body)
+}
+
+/// A straight line of elements: start, `middle`, end; each is (id, xml with `{}` for nothing).
+pub fn line(id: &str, middle: &[(&str, String)]) -> Resource {
+    let mut body = String::from(r#"<bpmn:startEvent id="start"/>"#);
+    let mut before = "start".to_owned();
+    for (element, xml) in middle {
+        body.push_str(xml);
+        body.push_str(&flow(&before, element));
+        before = (*element).to_owned();
+    }
+    body.push_str(r#"<bpmn:endEvent id="end"/>"#);
+    body.push_str(&flow(&before, "end"));
+    process(id, &body)
+}
+
+/// A sequence flow.
+pub fn flow(from: &str, to: &str) -> String {
+    format!(r#"<bpmn:sequenceFlow id="{from}-{to}" sourceRef="{from}" targetRef="{to}"/>"#)
+}
+
+/// A service task with headers.
+pub fn task(id: &str, job_type: &str, headers: &[(&str, &str)]) -> String {
+    let headers: String =
+        headers.iter().map(|(key, value)| format!(r#"<zeebe:header key="{key}" value="{value}"/>"#)).collect();
+    format!(
+        r#"<bpmn:serviceTask id="{id}"><bpmn:extensionElements><zeebe:taskDefinition type="{job_type}"/>
+        <zeebe:taskHeaders>{headers}</zeebe:taskHeaders></bpmn:extensionElements></bpmn:serviceTask>"#
+    )
+}
+
+/// A process that waits for message `go`, correlated by variable `key`, as often as `times`.
+pub fn waits_for_message(id: &str, times: usize) -> Resource {
+    let mut body = String::from(r#"<bpmn:startEvent id="start"/>"#);
+    let mut before = "start".to_owned();
+    for turn in 0..times {
+        let catch = format!("catch{turn}");
+        body.push_str(&format!(
+            r#"<bpmn:intermediateCatchEvent id="{catch}"><bpmn:messageEventDefinition messageRef="m"/></bpmn:intermediateCatchEvent>"#
+        ));
+        body.push_str(&flow(&before, &catch));
+        before = catch;
+    }
+    body.push_str(r#"<bpmn:endEvent id="end"/>"#);
+    body.push_str(&flow(&before, "end"));
+    let message = r#"<bpmn:message id="m" name="go"><bpmn:extensionElements><zeebe:subscription correlationKey="=key"/></bpmn:extensionElements></bpmn:message>"#;
+    process_with(id, message, &body)
+}
+
+/// A process that waits for a timer.
+pub fn waits_for_timer(id: &str, duration: &str) -> Resource {
+    line(
+        id,
+        &[(
+            "wait",
+            format!(
+                r#"<bpmn:intermediateCatchEvent id="wait"><bpmn:timerEventDefinition><bpmn:timeDuration xsi:type="bpmn:tFormalExpression">{duration}</bpmn:timeDuration></bpmn:timerEventDefinition></bpmn:intermediateCatchEvent>"#
+            ),
+        )],
+    )
+}
+
+/// A runtime with its store and its clock.
+pub struct Stand {
+    pub runtime: Runtime,
+    pub store: Arc<dyn Store>,
+    pub clock: ManualClock,
+}
+
+/// A runtime on a fresh memory store.
+pub async fn stand() -> Stand {
+    stand_with(|builder| builder).await
+}
+
+/// A runtime on a fresh memory store, built with `change`.
+pub async fn stand_with(change: impl FnOnce(Builder) -> Builder) -> Stand {
+    stand_on(Arc::new(MemoryStore::new()), ManualClock::new(BEGINNING), change).await
+}
+
+/// A runtime on a store of before.
+pub async fn stand_on(
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    change: impl FnOnce(Builder) -> Builder,
+) -> Stand {
+    let builder = Runtime::builder()
+        .store(store.clone())
+        .clock(Arc::new(clock.clone()))
+        .options(Options { owners: 2, ..Options::default() })
+        .demo_activities();
+    let runtime = change(builder).start().await.expect("the runtime starts");
+    Stand { runtime, store, clock }
+}
+
+impl Stand {
+    pub async fn deploy(&self, resource: Resource) {
+        if let Err(error) = self.runtime.deploy(vec![resource], None, "test").await {
+            match &error {
+                tidegate::Error::NotDeployable(diagnostics) => {
+                    let all: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+                    panic!("not deployable:\n{}", all.join("\n"));
+                }
+                other => panic!("not deployable: {other}"),
+            }
+        }
+    }
+
+    pub async fn start(&self, process_id: &str, variables: &str) -> Started {
+        let request = StartRequest::latest(process_id).variables(Variables::parse(variables).unwrap());
+        self.runtime.start(request).await.expect("the start is taken")
+    }
+
+    pub async fn run(&self, process_id: &str, variables: &str) -> Started {
+        let request = StartRequest::latest(process_id)
+            .variables(Variables::parse(variables).unwrap())
+            .wait(Duration::from_secs(20));
+        self.runtime.start(request).await.expect("the instance ends")
+    }
+
+    pub async fn publish(&self, name: &str, key: &str, variables: &str) -> tidegate::api::Published {
+        self.runtime.publish(message(name, key, variables)).await.expect("the message is taken")
+    }
+
+    /// Waits until no cycle is live: a permit is given back after the answer.
+    pub async fn idle(&self) {
+        while self.runtime.quiescence().live() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The events of an instance with the elements they concern.
+    pub async fn events(&self, instance: InstanceKey) -> Vec<String> {
+        let items = self.runtime.history(instance, 0, 100_000).await.unwrap();
+        items
+            .iter()
+            .map(|item| match &item.element_id {
+                Some(id) => format!("{} {id}", item.event),
+                None => item.event.to_owned(),
+            })
+            .collect()
+    }
+
+    /// Waits until the sub-status of an instance, as stored, satisfies `is`.
+    pub async fn until(&self, instance: InstanceKey, is: impl Fn(&tidegate::api::InstanceDetail) -> bool) -> tidegate::api::InstanceDetail {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        loop {
+            let detail = self.runtime.instance(instance).await.unwrap();
+            if is(&detail) {
+                return detail;
+            }
+            assert!(std::time::Instant::now() < deadline, "{instance} stays {:?}", detail.row.sub_status);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+pub fn message(name: &str, key: &str, variables: &str) -> MessageRequest {
+    MessageRequest {
+        name: name.to_owned(),
+        correlation_key: key.to_owned(),
+        variables: Variables::parse(variables).unwrap(),
+        ttl: None,
+        message_id: None,
+        tenant: None,
+        actor: "test".to_owned(),
+        source: None,
+    }
+}
+
+pub fn jobs(job_type: &str, wait: Duration) -> ActivateJobs {
+    ActivateJobs {
+        job_type: job_type.to_owned(),
+        worker: "test".to_owned(),
+        max_jobs: 10,
+        lease: Duration::from_secs(60),
+        wait,
+        tenant: None,
+    }
+}
+
+/// The newest version of a process.
+pub fn latest(process_id: &str) -> Definition {
+    Definition::Latest(process_id.to_owned())
+}
