@@ -263,11 +263,7 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     let shape = info.behaviour.shape();
     if let Some(scope) = instance.scope_mut(*parent) {
         match (shape, flow) {
-            (Shape::Join, Some(_)) => {
-                for flow in &info.incoming {
-                    scope.take(*flow, 1);
-                }
-            }
+            (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
             (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
                 let mut wanted = info.start_quantity;
                 for flow in &info.incoming {

@@ -258,7 +258,9 @@ fn a_folder_that_cannot_be_written_is_refused() {
     }
     fs::set_permissions(parent, fs::Permissions::from_mode(0o700)).unwrap();
     let under_a_file = folder.file.join("store.db");
-    assert_eq!(refused(&under_a_file).kind(), ErrorKind::Configuration);
+    let error = SqliteStore::open(&under_a_file).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(error.to_string().contains("tidegate.db"), "{error}");
     assert!(refused(parent).to_string().contains("data"));
 }
 

@@ -61,7 +61,7 @@ impl<'a> Turn<'a> {
     fn is_ready(&self, scope: &Scope, element: ElementIndex) -> bool {
         let info = self.definition.element(element);
         match info.behaviour.shape() {
-            Shape::Join => info.incoming.iter().all(|flow| scope.tokens_on(*flow) > 0),
+            Shape::Join => scope.has_each(&info.incoming),
             Shape::Plain | Shape::Scope if info.start_quantity > 1 => {
                 let waiting = info.incoming.iter().map(|flow| u64::from(scope.tokens_on(*flow)));
                 waiting.sum::<u64>() >= u64::from(info.start_quantity)

@@ -46,6 +46,20 @@ impl Scope {
         taken
     }
 
+    /// True if there is a token on each of `flows`. Refuses at once where there are too few tokens altogether, so that
+    /// a join of many flows is not looked through for each of its tokens.
+    pub(crate) fn has_each(&self, flows: &[FlowIndex]) -> bool {
+        self.tokens.len() >= flows.len() && flows.iter().all(|flow| self.tokens_on(*flow) > 0)
+    }
+
+    /// Takes one token from each of `flows`, which are in order.
+    pub(crate) fn take_each(&mut self, flows: &[FlowIndex]) {
+        self.tokens.retain_mut(|(flow, count)| {
+            *count -= u32::from(flows.binary_search(flow).is_ok());
+            *count > 0
+        });
+    }
+
     pub(crate) fn remove_tokens(&mut self) {
         self.tokens.clear();
     }
