@@ -8,7 +8,13 @@ use crate::serve::ServeArguments;
 
 /// A durable BPMN 2.0 workflow runtime that stops cleanly.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, about, propagate_version = true, subcommand_required = true)]
+#[command(
+    name = "tidegate",
+    version,
+    about,
+    propagate_version = true,
+    subcommand_required = true
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -59,13 +65,31 @@ pub struct RunArguments {
 #[derive(Debug, Args)]
 pub struct Connection {
     /// The server.
-    #[arg(long, env = "TIDEGATE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8088", global = true)]
+    #[arg(
+        long,
+        env = "TIDEGATE_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8088",
+        global = true
+    )]
     pub server: String,
     /// The path in front of the API's routes.
-    #[arg(long, env = "TIDEGATE_BASE_PATH", value_name = "PATH", default_value = "/api/v1", global = true)]
+    #[arg(
+        long,
+        env = "TIDEGATE_BASE_PATH",
+        value_name = "PATH",
+        default_value = "/api/v1",
+        global = true
+    )]
     pub base_path: String,
     /// The token. Better given as TIDEGATE_TOKEN or TIDEGATE_TOKEN_FILE: other users can see arguments.
-    #[arg(long, env = "TIDEGATE_TOKEN", hide_env_values = true, value_name = "TOKEN", global = true)]
+    #[arg(
+        long,
+        env = "TIDEGATE_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        global = true
+    )]
     pub token: Option<String>,
     /// A file that holds the token.
     #[arg(long, env = "TIDEGATE_TOKEN_FILE", value_name = "FILE", global = true)]

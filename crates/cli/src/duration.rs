@@ -30,7 +30,9 @@ fn units(text: &str) -> Option<Duration> {
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
         let number: u64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let letters = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
         let unit_ms = match &rest[..letters] {
             "ms" => 1,
             "s" => 1000,
@@ -63,7 +65,18 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "30", "s", "1x", "-5s", "1.5s", "PT", "-PT5S", "99999999999999999999s", "P1M"] {
+        for text in [
+            "",
+            "30",
+            "s",
+            "1x",
+            "-5s",
+            "1.5s",
+            "PT",
+            "-PT5S",
+            "99999999999999999999s",
+            "P1M",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

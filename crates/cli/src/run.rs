@@ -42,7 +42,11 @@ pub async fn run(arguments: RunArguments) -> u8 {
                 Output::Json => terminal::line(&report.json().to_string()),
                 Output::Table => report.print(),
             }
-            if has_completed { exit::DRAINED } else { exit::FAILED }
+            if has_completed {
+                exit::DRAINED
+            } else {
+                exit::FAILED
+            }
         }
         Err(message) => {
             terminal::error(&message);
@@ -54,7 +58,10 @@ pub async fn run(arguments: RunArguments) -> u8 {
 /// Warnings, and what `demo.log` says.
 fn log() {
     let filter = tracing_subscriber::EnvFilter::new("warn,tidegate::activity=info");
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time();
     let set = log.with_target(false).log_internal_errors(false).try_init();
     debug_assert!(set.is_ok(), "the log is set up once");
 }
@@ -63,16 +70,35 @@ async fn perform(arguments: RunArguments) -> Result<(Report, bool), String> {
     let bytes = std::fs::read(&arguments.file)
         .map_err(|error| format!("`{}` cannot be read: {error}", arguments.file.display()))?;
     let store = tidegate::store::open("memory:").map_err(|error| error.to_string())?;
-    let options = Options { owners: 1, ..Options::default() };
-    let runtime = Runtime::builder().store(store).options(options).demo_activities().start().await.map_err(text)?;
+    let options = Options {
+        owners: 1,
+        ..Options::default()
+    };
+    let runtime = Runtime::builder()
+        .store(store)
+        .options(options)
+        .demo_activities()
+        .start()
+        .await
+        .map_err(text)?;
     let name = arguments.file.display().to_string();
-    let deployment = runtime.deploy(vec![Resource { name, bytes }], None, "run").await.map_err(text)?;
+    let deployment = runtime
+        .deploy(vec![Resource { name, bytes }], None, "run")
+        .await
+        .map_err(text)?;
     for warning in &deployment.warnings {
         terminal::error_line(&warning.to_string());
     }
-    let processes: Vec<_> = deployment.definitions.iter().map(|definition| definition.process_id.as_str()).collect();
+    let processes: Vec<_> = deployment
+        .definitions
+        .iter()
+        .map(|definition| definition.process_id.as_str())
+        .collect();
     let process = choose(&processes, arguments.process.as_deref())?;
-    let variables = arguments.variables.iter().map(|(name, value)| (name.as_str(), Json::of(value)));
+    let variables = arguments
+        .variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), Json::of(value)));
     let request = StartRequest::new(Definition::Latest(process)).variables(variables.collect::<Variables>());
     let started = runtime.start(request).await.map_err(text)?;
     let (end, detail) = follow(&runtime, started.instance, arguments.timeout).await?;
@@ -93,13 +119,25 @@ fn text(error: Error) -> String {
 }
 
 fn choose(processes: &[&str], wanted: Option<&str>) -> Result<String, String> {
-    let listed = || processes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    let listed = || {
+        processes
+            .iter()
+            .map(|id| format!("`{id}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match (wanted, processes) {
         (Some(wanted), _) if processes.contains(&wanted) => Ok(wanted.to_owned()),
-        (Some(wanted), _) => Err(format!("the file has no executable process `{wanted}`; it has {}", listed())),
+        (Some(wanted), _) => Err(format!(
+            "the file has no executable process `{wanted}`; it has {}",
+            listed()
+        )),
         (None, [only]) => Ok((*only).to_owned()),
         (None, []) => Err("the file has no executable process".to_owned()),
-        (None, _) => Err(format!("the file has several processes; choose one with --process: {}", listed())),
+        (None, _) => Err(format!(
+            "the file has several processes; choose one with --process: {}",
+            listed()
+        )),
     }
 }
 
@@ -130,7 +168,9 @@ async fn follow(
 fn waits_in_vain(detail: &InstanceDetail) -> bool {
     let comes_by_itself = |wait: &tidegate::api::Wait| match wait.kind {
         "timer" => true,
-        "job" => tidegate::activity::demo().iter().any(|(job_type, _)| *job_type == wait.detail),
+        "job" => tidegate::activity::demo()
+            .iter()
+            .any(|(job_type, _)| *job_type == wait.detail),
         _ => false,
     };
     detail.row.sub_status == SubStatus::Suspended && !detail.waiting_for.iter().any(comes_by_itself)
@@ -160,15 +200,23 @@ impl Report {
             let items = runtime.history(key, after, PAGE).await.map_err(text)?;
             for item in &items {
                 after = item.sequence;
-                let (Some(element), Some(instance)) = (&item.element_id, item.element_instance_key) else { continue };
+                let (Some(element), Some(instance)) = (&item.element_id, item.element_instance_key) else {
+                    continue;
+                };
                 match item.event {
                     "ElementActivated" => {
                         step_of.insert(instance, path.len());
                         let at_ms = item.time.since(detail.row.started_at);
-                        path.push(Step { element: element.to_string(), at_ms, end: "active" });
+                        path.push(Step {
+                            element: element.to_string(),
+                            at_ms,
+                            end: "active",
+                        });
                     }
                     event => {
-                        let step = step_of.get(&instance).and_then(|position: &usize| path.get_mut(*position));
+                        let step = step_of
+                            .get(&instance)
+                            .and_then(|position: &usize| path.get_mut(*position));
                         if let (Some(step), Some(end)) = (step, end_of(event)) {
                             step.end = end;
                         }
@@ -179,10 +227,23 @@ impl Report {
                 break;
             }
         }
-        let filter = IncidentFilter { instance: Some(key), ..IncidentFilter::default() };
-        let incidents = runtime.incidents(filter, Page::first(INCIDENTS)).await.map_err(text)?;
-        let incidents = incidents.into_iter().map(|row| (row.element_id.unwrap_or_default(), row.message));
-        Ok(Self { end, path, incidents: incidents.collect(), detail })
+        let filter = IncidentFilter {
+            instance: Some(key),
+            ..IncidentFilter::default()
+        };
+        let incidents = runtime
+            .incidents(filter, Page::first(INCIDENTS))
+            .await
+            .map_err(text)?;
+        let incidents = incidents
+            .into_iter()
+            .map(|row| (row.element_id.unwrap_or_default(), row.message));
+        Ok(Self {
+            end,
+            path,
+            incidents: incidents.collect(),
+            detail,
+        })
     }
 
     fn json(&self) -> Value {
@@ -207,18 +268,28 @@ impl Report {
     fn print(&self) {
         let rows = self.path.iter().enumerate().map(|(position, step)| {
             let at = format!("{}.{:03} s", step.at_ms.max(0) / 1000, step.at_ms.max(0) % 1000);
-            [(position + 1).to_string(), step.element.clone(), at, step.end.to_owned()]
+            [
+                (position + 1).to_string(),
+                step.element.clone(),
+                at,
+                step.end.to_owned(),
+            ]
         });
         terminal::table(["#", "element", "at", "end"], rows);
         for (name, value) in self.detail.variables.iter() {
             terminal::line(&terminal::printable(&format!("{name} = {}", value.text())));
         }
         for (element, message) in &self.incidents {
-            terminal::error(&terminal::printable(&format!("incident in `{element}`: {message}")));
+            terminal::error(&terminal::printable(&format!(
+                "incident in `{element}`: {message}"
+            )));
         }
         match self.end {
             End::Ended if self.detail.row.sub_status == SubStatus::Finished => terminal::line("completed"),
-            End::Ended => terminal::error(&format!("the instance ended as {}", self.detail.row.sub_status.word())),
+            End::Ended => terminal::error(&format!(
+                "the instance ended as {}",
+                self.detail.row.sub_status.word()
+            )),
             End::TimedOut => terminal::error("the instance had not ended when the time was over"),
             End::Stuck => {}
         }

@@ -96,7 +96,8 @@ fn configure(arguments: ServeArguments) -> Result<(Config, Callers), Wrong> {
     for (key, text) in arguments.given {
         values.offer(key, text, format!("--{key}"));
     }
-    let environment = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let unknown = settings::from_environment(&mut values, environment);
     let tokens = match &arguments.config {
         Some(file) => settings::from_file(&mut values, file, &mut wrong),
@@ -119,7 +120,11 @@ fn configure(arguments: ServeArguments) -> Result<(Config, Callers), Wrong> {
             "the drain deadline does not fit into the host's grace and is shortened"
         );
     }
-    if wrong.is_empty() { Ok((config, Callers { operator, others })) } else { Err(wrong) }
+    if wrong.is_empty() {
+        Ok((config, Callers { operator, others }))
+    } else {
+        Err(wrong)
+    }
 }
 
 fn refuse(wrong: &Wrong) -> u8 {
@@ -134,13 +139,20 @@ fn refuse(wrong: &Wrong) -> u8 {
 fn log_to_stderr(config: &Config) {
     use std::io::IsTerminal;
     // A wrong filter is refused with the other values; until then the usual one serves.
-    let filter = config.log.parse::<tracing_subscriber::EnvFilter>().unwrap_or_default();
+    let filter = config
+        .log
+        .parse::<tracing_subscriber::EnvFilter>()
+        .unwrap_or_default();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .log_internal_errors(false);
-    let set = if config.log_as_json { log.json().try_init() } else { log.try_init() };
+    let set = if config.log_as_json {
+        log.json().try_init()
+    } else {
+        log.try_init()
+    };
     debug_assert!(set.is_ok(), "the log is set up once");
 }
 
@@ -191,7 +203,11 @@ async fn start(config: &Config, callers: Callers, signals: &mut Signals) -> Resu
     host.add(tidegate_server::host::DEFAULT_SHELL, runtime.clone());
     host.mark_started();
     greet(config, &listening, operator.as_ref());
-    Ok(Started::Running(Box::new(Server { host, runtime, listening })))
+    Ok(Started::Running(Box::new(Server {
+        host,
+        runtime,
+        listening,
+    })))
 }
 
 async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
@@ -222,7 +238,10 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, Failure> {
 
 async fn listen_on(config: &Config, host: &Host, auth: Auth) -> Result<Listening, Failure> {
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
-        failed(format!("cannot listen on {}: {error}; choose another address with --listen", config.listen))
+        failed(format!(
+            "cannot listen on {}: {error}; choose another address with --listen",
+            config.listen
+        ))
     })?;
     let router = tidegate_server::router(host.clone(), auth, config.api.clone());
     listen::serve(listener, router, config.connections).map_err(|error| failed(error.to_string()))
@@ -240,7 +259,10 @@ fn begin(config: &Config, store: Arc<dyn Store>) -> JoinHandle<Result<Runtime, t
 }
 
 fn failed(message: impl Into<String>) -> Failure {
-    Failure { code: exit::FAILED, message: message.into() }
+    Failure {
+        code: exit::FAILED,
+        message: message.into(),
+    }
 }
 
 fn store_failed(error: &tidegate::store::Error) -> Failure {
@@ -253,7 +275,10 @@ fn store_failed(error: &tidegate::store::Error) -> Failure {
         | ErrorKind::Closed
         | ErrorKind::Internal => exit::FAILED,
     };
-    Failure { code, message: format!("the store could not be opened: {error}") }
+    Failure {
+        code,
+        message: format!("the store could not be opened: {error}"),
+    }
 }
 
 fn not_started(error: &tidegate::Error) -> Failure {
@@ -266,7 +291,11 @@ fn not_started(error: &tidegate::Error) -> Failure {
 /// What a newcomer needs next.
 fn greet(config: &Config, listening: &Listening, token: Option<&Token>) {
     let address = listening.address();
-    terminal::line(&format!("Tidegate {} listens on http://{address}{}", env!("CARGO_PKG_VERSION"), config.api.base));
+    terminal::line(&format!(
+        "Tidegate {} listens on http://{address}{}",
+        env!("CARGO_PKG_VERSION"),
+        config.api.base
+    ));
     terminal::line(&format!("Store: {}", config.store));
     match token {
         None => terminal::line("Authentication is off: everybody on this machine may do everything."),
@@ -274,7 +303,10 @@ fn greet(config: &Config, listening: &Listening, token: Option<&Token>) {
         Some(Token::Kept(_, file)) => terminal::line(&format!("Token: in {}", file.display())),
         Some(Token::Made(text, Some(file))) => {
             terminal::line(&format!("Token: {text}"));
-            terminal::line(&format!("  (made now and shown this once; kept in {})", file.display()));
+            terminal::line(&format!(
+                "  (made now and shown this once; kept in {})",
+                file.display()
+            ));
         }
         Some(Token::Made(text, None)) => {
             terminal::line(&format!("Token: {text}"));
@@ -312,15 +344,24 @@ impl Server {
                 draining.await
             }
         };
-        if asked == (Asked::Drain { is_interactive: false }) {
+        if asked
+            == (Asked::Drain {
+                is_interactive: false,
+            })
+        {
             tokio::select! {
                 () = tokio::time::sleep_until(began + config.listener_lead) => {}
                 () = signals.force() => {}
             }
         }
         self.host.end_streams();
-        self.listening.close(CLOSE_CONNECTIONS.min(config.options.reserve())).await;
-        if tokio::time::timeout(CLOSE_RUNTIME, self.runtime.close()).await.is_err() {
+        self.listening
+            .close(CLOSE_CONNECTIONS.min(config.options.reserve()))
+            .await;
+        if tokio::time::timeout(CLOSE_RUNTIME, self.runtime.close())
+            .await
+            .is_err()
+        {
             tracing::warn!("the runtime did not close in time; the process ends without it");
         }
         match outcome {
@@ -336,7 +377,10 @@ impl Server {
     }
 
     async fn force(&self) {
-        let forced = self.runtime.force_drain(Some("second SIGINT".to_owned()), "signal").await;
+        let forced = self
+            .runtime
+            .force_drain(Some("second SIGINT".to_owned()), "signal")
+            .await;
         if let Err(error) = forced {
             tracing::warn!(%error, "the drain could not be forced");
         }

@@ -21,7 +21,9 @@ pub fn error(text: &str) {
 /// Rows under a heading.
 pub fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
     let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header(heading.map(str::to_uppercase));
+    table
+        .load_style(comfy_table::presets::NOTHING)
+        .set_header(heading.map(str::to_uppercase));
     for row in rows {
         table.add_row(row.map(|cell| printable(&cell)));
     }
@@ -32,5 +34,13 @@ pub fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = 
 
 /// Without control characters: text of others must not steer the terminal.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }

@@ -41,7 +41,11 @@ struct Server {
 
 impl Server {
     fn start(data: &Path, token: &str, log: &Path) -> Self {
-        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .unwrap();
         let mut child = tidegate()
             .args(["serve", "--listen", "127.0.0.1:0", "--demo", "--data"])
             .arg(data)
@@ -84,14 +88,21 @@ struct Client {
 
 impl Client {
     async fn post(&self, path: &str, body: &Value) -> Option<(u16, Value)> {
-        let request = self.http.post(format!("{}{path}", self.url)).bearer_auth(&self.token).json(body);
+        let request = self
+            .http
+            .post(format!("{}{path}", self.url))
+            .bearer_auth(&self.token)
+            .json(body);
         let answer = request.send().await.ok()?;
         let status = answer.status().as_u16();
         Some((status, answer.json().await.ok()?))
     }
 
     async fn get(&self, path: &str) -> Value {
-        let request = self.http.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
+        let request = self
+            .http
+            .get(format!("{}{path}", self.url))
+            .bearer_auth(&self.token);
         let answer = request.send().await.unwrap();
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         answer.json().await.unwrap()
@@ -107,7 +118,11 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
     let serial = Arc::new(AtomicUsize::new(0));
 
     let first = Server::start(&data, &token, &log);
-    let client = Client { http: reqwest::Client::new(), url: first.url.clone(), token: token.clone() };
+    let client = Client {
+        http: reqwest::Client::new(),
+        url: first.url.clone(),
+        token: token.clone(),
+    };
     let deployed = client
         .http
         .post(format!("{}/deployments?name=p.bpmn", client.url))
@@ -117,7 +132,12 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         .send()
         .await
         .unwrap();
-    assert_eq!(deployed.status().as_u16(), 200, "{}", deployed.text().await.unwrap());
+    assert_eq!(
+        deployed.status().as_u16(),
+        200,
+        "{}",
+        deployed.text().await.unwrap()
+    );
     let mut server = first;
 
     for round in 0..ROUNDS {
@@ -125,12 +145,18 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         let stop = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let client =
-                    Client { http: reqwest::Client::new(), url: server.url.clone(), token: token.clone() };
+                let client = Client {
+                    http: reqwest::Client::new(),
+                    url: server.url.clone(),
+                    token: token.clone(),
+                };
                 let (answered, serial, stop) = (answered.clone(), serial.clone(), stop.clone());
                 tokio::spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
-                        if one_turn(&client, &answered, serial.fetch_add(1, Ordering::Relaxed)).await.is_none() {
+                        if one_turn(&client, &answered, serial.fetch_add(1, Ordering::Relaxed))
+                            .await
+                            .is_none()
+                        {
                             return;
                         }
                     }
@@ -140,7 +166,10 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         // Any moment: it moves on with the rounds, always in the middle of the load.
         let began = Instant::now();
         while answered_count(&answered) < goal {
-            assert!(began.elapsed() < PATIENCE, "round {round} does not come to {goal} answers");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "round {round} does not come to {goal} answers"
+            );
             tokio::task::yield_now().await;
         }
         server.kill();
@@ -151,24 +180,40 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         server = Server::start(&data, &token, &log);
     }
 
-    let client = Client { http: reqwest::Client::new(), url: server.url.clone(), token };
+    let client = Client {
+        http: reqwest::Client::new(),
+        url: server.url.clone(),
+        token,
+    };
     let answered = std::mem::take(&mut *answered.lock().unwrap());
     // Those that wait and whose message was never answered get one now.
     for (instance, key) in &answered.waiting {
         if !answered.published.contains(key) {
             let body = json!({ "name": "go", "correlationKey": key });
-            client.post("/messages", &body).await.unwrap_or_else(|| panic!("no answer for {instance}"));
+            client
+                .post("/messages", &body)
+                .await
+                .unwrap_or_else(|| panic!("no answer for {instance}"));
         }
     }
     let all = ended(&client, &answered).await;
     for instance in &answered.instances {
-        assert!(all.contains_key(instance), "{instance} was answered and is not there");
+        assert!(
+            all.contains_key(instance),
+            "{instance} was answered and is not there"
+        );
     }
     let mut recovered = 0;
     for instance in all.keys() {
-        let history = client.get(&format!("/process-instances/{instance}/history?limit=1000")).await;
-        let events: Vec<&str> =
-            history["items"].as_array().unwrap().iter().map(|item| item["event"].as_str().unwrap()).collect();
+        let history = client
+            .get(&format!("/process-instances/{instance}/history?limit=1000"))
+            .await;
+        let events: Vec<&str> = history["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["event"].as_str().unwrap())
+            .collect();
         let ends = events
             .iter()
             .filter(|event| ["InstanceCompleted", "InstanceCancelled", "InstanceFaulted"].contains(event))
@@ -191,9 +236,15 @@ fn answered_count(answered: &Mutex<Answered>) -> usize {
 /// Starts an instance; every third one waits for a message, which is published. None once the server is gone.
 async fn one_turn(client: &Client, answered: &Mutex<Answered>, n: usize) -> Option<()> {
     if n % 3 != 0 {
-        let (status, body) = client.post("/process-instances", &json!({ "processId": "tasks" })).await?;
+        let (status, body) = client
+            .post("/process-instances", &json!({ "processId": "tasks" }))
+            .await?;
         assert_eq!(status, 200, "{body}");
-        answered.lock().unwrap().instances.insert(body["instanceKey"].as_str()?.to_owned());
+        answered
+            .lock()
+            .unwrap()
+            .instances
+            .insert(body["instanceKey"].as_str()?.to_owned());
         return Some(());
     }
     let key = format!("k{n}");
@@ -206,7 +257,9 @@ async fn one_turn(client: &Client, answered: &Mutex<Answered>, n: usize) -> Opti
         answered.instances.insert(instance.clone());
         answered.waiting.push((instance, key.clone()));
     }
-    let (status, body) = client.post("/messages", &json!({ "name": "go", "correlationKey": key })).await?;
+    let (status, body) = client
+        .post("/messages", &json!({ "name": "go", "correlationKey": key }))
+        .await?;
     assert!(matches!(status, 200 | 202), "{status}: {body}");
     answered.lock().unwrap().published.insert(key);
     Some(())
@@ -230,8 +283,15 @@ async fn ended(client: &Client, answered: &Answered) -> BTreeMap<String, String>
                 None => break,
             }
         }
-        let running: Vec<_> = all.iter().filter(|(_, status)| *status == "running").map(|(key, _)| key.clone()).collect();
-        let mine = running.iter().filter(|key| answered.instances.contains(*key)).count();
+        let running: Vec<_> = all
+            .iter()
+            .filter(|(_, status)| *status == "running")
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mine = running
+            .iter()
+            .filter(|key| answered.instances.contains(*key))
+            .count();
         if mine == 0 {
             let unknown_waiting: BTreeSet<_> = running.into_iter().collect();
             let mut all = all;

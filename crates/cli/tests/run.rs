@@ -7,7 +7,11 @@ use rustix::process::Signal;
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
     let output = tidegate().arg("run").args(arguments).output().unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    (
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 #[test]
@@ -15,7 +19,10 @@ fn a_process_shows_its_path() {
     let hello = example("hello.bpmn");
     let (code, out, err) = run(&[hello.to_str().unwrap()]);
     assert_eq!(code, 0, "{out}{err}");
-    let places: Vec<_> = ["start", "say-hello", "end", "completed"].iter().map(|word| out.find(word)).collect();
+    let places: Vec<_> = ["start", "say-hello", "end", "completed"]
+        .iter()
+        .map(|word| out.find(word))
+        .collect();
     assert!(places.iter().all(Option::is_some), "{out}");
     assert!(err.contains("Hello from Tidegate"), "the log is shown: {err}");
 
@@ -23,7 +30,10 @@ fn a_process_shows_its_path() {
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(code, 0);
     assert_eq!(report["path"], serde_json::json!(["start", "say-hello", "end"]));
-    assert_eq!((&report["subStatus"], &report["variables"]["x"]), (&"finished".into(), &1.into()));
+    assert_eq!(
+        (&report["subStatus"], &report["variables"]["x"]),
+        (&"finished".into(), &1.into())
+    );
 }
 
 #[test]
@@ -37,18 +47,36 @@ fn every_example_runs() {
     let (code, out, err) = run(&[example("ten-tasks.bpmn").to_str().unwrap()]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("task-10"), "{out}");
-    let (code, out, err) = run(&[example("reminder.bpmn").to_str().unwrap(), "--var", "invoice=A-17", "-o", "json"]);
+    let (code, out, err) = run(&[
+        example("reminder.bpmn").to_str().unwrap(),
+        "--var",
+        "invoice=A-17",
+        "-o",
+        "json",
+    ]);
     assert_eq!(code, 0, "{out}{err}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(report["path"], serde_json::json!(["invoiced", "await-payment", "overdue", "remind", "reminded"]));
+    assert_eq!(
+        report["path"],
+        serde_json::json!(["invoiced", "await-payment", "overdue", "remind", "reminded"])
+    );
 }
 
 #[test]
 fn time_may_run_out() {
     let reminder = example("reminder.bpmn");
-    let (code, _, err) = run(&[reminder.to_str().unwrap(), "--var", "invoice=A-17", "--timeout", "50ms"]);
+    let (code, _, err) = run(&[
+        reminder.to_str().unwrap(),
+        "--var",
+        "invoice=A-17",
+        "--timeout",
+        "50ms",
+    ]);
     assert_eq!(code, 1);
-    assert!(err.contains("time was over") && err.contains("waits for the message invoice-paid"), "{err}");
+    assert!(
+        err.contains("time was over") && err.contains("waits for the message invoice-paid"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -66,14 +94,24 @@ fn diagnostics_are_lines_with_places() {
     let output = server.client(&["deploy", file.to_str().unwrap()]);
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(err.contains("not-deployable") && err.contains(&place) && err.contains("error["), "{err}");
+    assert!(
+        err.contains("not-deployable") && err.contains(&place) && err.contains("error["),
+        "{err}"
+    );
     server.signal(Signal::TERM);
     assert_eq!(server.end().code(), 0);
 }
 
 #[test]
 fn a_server_that_is_not_there_is_told() {
-    let output = tidegate().args(["status", "--server", "http://127.0.0.1:1"]).output().unwrap();
+    let output = tidegate()
+        .args(["status", "--server", "http://127.0.0.1:1"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("is the server running?"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("is the server running?"),
+        "{}",
+        text(&output.stderr)
+    );
 }

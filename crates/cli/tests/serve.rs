@@ -17,12 +17,22 @@ fn it_serves_deploys_runs_and_drains() {
     let token = server.token.clone().unwrap();
     assert!(token.len() >= 32, "{token}");
     assert_eq!(fs::read_to_string(data.join("token")).unwrap().trim(), token);
-    assert_eq!(fs::metadata(data.join("token")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(data.join("token")).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 
     let deployed = server.ok(&["deploy", example("hello.bpmn").to_str().unwrap()]);
     assert!(deployed.contains("hello"), "{deployed}");
     let started = server.json(&["start", "hello", "--wait", "--var", "name=Ada", "--var", "n=1"]);
-    assert_eq!((&started["subStatus"], &started["variables"]["name"], &started["variables"]["n"]), (&"finished".into(), &"Ada".into(), &1.into()));
+    assert_eq!(
+        (
+            &started["subStatus"],
+            &started["variables"]["name"],
+            &started["variables"]["n"]
+        ),
+        (&"finished".into(), &"Ada".into(), &1.into())
+    );
     let key = started["instanceKey"].as_str().unwrap();
     assert!(server.ok(&["history", key]).contains("InstanceCompleted"));
     assert!(server.ok(&["instances", "--status", "finished"]).contains(key));
@@ -40,7 +50,11 @@ fn it_serves_deploys_runs_and_drains() {
     assert!(!ended.stderr.contains(&token), "no token in the log");
 
     let again = Serve::start(&["--data", data.to_str().unwrap()]);
-    assert!(again.token_line.starts_with("in "), "printed once: {}", again.token_line);
+    assert!(
+        again.token_line.starts_with("in "),
+        "printed once: {}",
+        again.token_line
+    );
     again.signal(Signal::INT);
     assert_eq!(again.end().code(), 0);
 }
@@ -50,7 +64,10 @@ fn a_held_store_is_75_and_may_be_waited_for() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().unwrap();
     let first = Serve::start(&["--data", data]);
-    let second = tidegate().args(["serve", "--listen", "127.0.0.1:0", "--data", data]).output().unwrap();
+    let second = tidegate()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data", data])
+        .output()
+        .unwrap();
     assert_eq!(second.status.code(), Some(75), "{}", text(&second.stderr));
     assert!(text(&second.stderr).contains("store"), "{}", text(&second.stderr));
 
@@ -71,7 +88,14 @@ fn a_stop_while_waiting_for_the_store_is_0() {
     let data = home.path().to_str().unwrap();
     let first = Serve::start(&["--data", data]);
     let mut waiting = tidegate()
-        .args(["serve", "--listen", "127.0.0.1:0", "--data", data, "--wait-for-lock"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            data,
+            "--wait-for-lock",
+        ])
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -93,9 +117,20 @@ fn a_stop_while_waiting_for_the_store_is_0() {
 fn a08_every_wrong_value_is_named_with_its_key() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("tidegate.toml");
-    fs::write(&file, "overflow_policy = \"drop\"\nowners = \"many\"\ndrain-dedline = \"1s\"\nreported-ids = 0\n").unwrap();
+    fs::write(
+        &file,
+        "overflow_policy = \"drop\"\nowners = \"many\"\ndrain-dedline = \"1s\"\nreported-ids = 0\n",
+    )
+    .unwrap();
     let output = tidegate()
-        .args(["serve", "--drain-deadline", "soon", "--queue-max-depth=-1", "--config", file.to_str().unwrap()])
+        .args([
+            "serve",
+            "--drain-deadline",
+            "soon",
+            "--queue-max-depth=-1",
+            "--config",
+            file.to_str().unwrap(),
+        ])
         .env("TIDEGATE_COMMIT_POLICY", "never")
         .env("TIDEGATE_LISTEN", "nowhere")
         .output()
@@ -128,8 +163,17 @@ fn without_authentication_only_loopback_is_served() {
         (vec!["serve", "--store", "nothing:here"], 78),
     ] {
         let home = tempfile::tempdir().unwrap();
-        let output = tidegate().args(&arguments).current_dir(home.path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
+        let output = tidegate()
+            .args(&arguments)
+            .current_dir(home.path())
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
     }
 }
 
@@ -137,9 +181,16 @@ fn without_authentication_only_loopback_is_served() {
 fn a_taken_port_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let output = tidegate().args(["serve", "--store", "memory:", "--listen", &address]).output().unwrap();
+    let output = tidegate()
+        .args(["serve", "--store", "memory:", "--listen", &address])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains(&address), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains(&address),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -148,14 +199,21 @@ fn static_tokens_have_their_permissions() {
     let secret = home.path().join("viewer-token");
     fs::write(&secret, "viewer-secret-0123456789\n").unwrap();
     let file = home.path().join("tidegate.toml");
-    let tokens = format!("[[tokens]]\nname = \"viewer\"\nfile = {:?}\npermissions = [\"workflows/runtime:view\"]\n", secret);
+    let tokens = format!(
+        "[[tokens]]\nname = \"viewer\"\nfile = {:?}\npermissions = [\"workflows/runtime:view\"]\n",
+        secret
+    );
     fs::write(&file, format!("store = \"memory:\"\n{tokens}")).unwrap();
     let mut server = Serve::start(&["--config", file.to_str().unwrap()]);
     server.token = Some("viewer-secret-0123456789".to_owned());
     server.ok(&["status"]);
     let refused = server.client(&["pause"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("permission-denied"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("permission-denied"),
+        "{}",
+        text(&refused.stderr)
+    );
     server.token = Some("wrong".to_owned());
     assert!(text(&server.client(&["status"]).stderr).contains("unauthenticated"));
     server.signal(Signal::TERM);
@@ -166,17 +224,30 @@ fn static_tokens_have_their_permissions() {
 #[test]
 fn work_beyond_the_deadline_is_interrupted() {
     let home = tempfile::tempdir().unwrap();
-    let mut server = Serve::start(&["--data", home.path().to_str().unwrap(), "--drain-deadline", "300ms"]);
+    let mut server = Serve::start(&[
+        "--data",
+        home.path().to_str().unwrap(),
+        "--drain-deadline",
+        "300ms",
+    ]);
     let key = start_sleeper(&server, home.path());
     server.signal(Signal::TERM);
     server.wait_for_log("SIGTERM: draining");
     server.signal(Signal::TERM);
     let ended = server.end();
     assert_eq!(ended.code(), 10, "{}", ended.stderr);
-    assert_eq!(ended.report()["outcome"]["forceCancelledInstanceIds"][0], key.as_str());
+    assert_eq!(
+        ended.report()["outcome"]["forceCancelledInstanceIds"][0],
+        key.as_str()
+    );
 
     // R01: it goes on by itself, and its interruption stays in the history.
-    let again = Serve::start(&["--data", home.path().to_str().unwrap(), "--drain-deadline", "200ms"]);
+    let again = Serve::start(&[
+        "--data",
+        home.path().to_str().unwrap(),
+        "--drain-deadline",
+        "200ms",
+    ]);
     assert!(again.ok(&["history", &key]).contains("WorkflowInterrupted"));
     again.signal(Signal::TERM);
     assert_eq!(again.end().code(), 10);
@@ -207,7 +278,10 @@ fn start_sleeper(server: &Serve, home: &std::path::Path) -> String {
   <sequenceFlow id="b" sourceRef="sleep" targetRef="end"/><endEvent id="end"/></process></definitions>"#;
     fs::write(&file, xml).unwrap();
     server.ok(&["deploy", file.to_str().unwrap()]);
-    let key = server.json(&["start", "sleeper"])["instanceKey"].as_str().unwrap().to_owned();
+    let key = server.json(&["start", "sleeper"])["instanceKey"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     while server.json(&["status"])["activeExecutionCycleCount"] != 1 {
         std::thread::yield_now();
     }

@@ -54,8 +54,14 @@ const NAMES: [(&str, &[Permission]); 16] = {
         ("workflows/runtime:view", &[RuntimeView]),
         ("read:workflow-runtime", &[RuntimeView]),
         ("workflows/runtime:pause", &[RuntimePause]),
-        ("workflows/runtime:control", &[RuntimeView, RuntimePause, RuntimeControl]),
-        ("ManageWorkflowRuntime", &[RuntimeView, RuntimePause, RuntimeControl]),
+        (
+            "workflows/runtime:control",
+            &[RuntimeView, RuntimePause, RuntimeControl],
+        ),
+        (
+            "ManageWorkflowRuntime",
+            &[RuntimeView, RuntimePause, RuntimeControl],
+        ),
         ("definitions:read", &[DefinitionsRead]),
         ("definitions:write", &[DefinitionsRead, DefinitionsWrite]),
         ("instances:read", &[InstancesRead]),
@@ -77,7 +83,10 @@ impl Permission {
 
     /// The name under which it is granted.
     pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(_, grants)| grants.last() == Some(&self)).map_or("*", |(name, _)| name)
+        NAMES
+            .iter()
+            .find(|(_, grants)| grants.last() == Some(&self))
+            .map_or("*", |(name, _)| name)
     }
 }
 
@@ -101,7 +110,10 @@ impl Permissions {
             }
             let Some((_, grants)) = NAMES.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<_> = NAMES.iter().map(|(known, _)| *known).collect();
-                return Err(format!("no permission `{name}`; there are `*`, {}", known.join(", ")));
+                return Err(format!(
+                    "no permission `{name}`; there are `*`, {}",
+                    known.join(", ")
+                ));
             };
             set |= grants.iter().fold(0, |bits, grant| bits | grant.bit());
         }
@@ -142,8 +154,14 @@ pub struct Credential {
 impl Credential {
     /// From the token itself, which is not kept.
     pub fn of_token(token: &str, name: &str, permissions: Permissions) -> Self {
-        let identity = Identity { name: name.into(), permissions };
-        Self { digest: Sha256::digest(token.as_bytes()).into(), identity }
+        let identity = Identity {
+            name: name.into(),
+            permissions,
+        };
+        Self {
+            digest: Sha256::digest(token.as_bytes()).into(),
+            identity,
+        }
     }
 }
 
@@ -155,7 +173,12 @@ impl Auth {
 
     fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
         let credentials = match self {
-            Self::Open => return Some(Identity { name: "anonymous".into(), permissions: Permissions::ALL }),
+            Self::Open => {
+                return Some(Identity {
+                    name: "anonymous".into(),
+                    permissions: Permissions::ALL,
+                });
+            }
             Self::Tokens(credentials) => credentials,
         };
         let presented: [u8; 32] = Sha256::digest(bearer(headers)?.as_bytes()).into();
@@ -171,7 +194,9 @@ impl Auth {
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (value, None) = (values.next()?, values.next()) else { return None };
+    let (value, None) = (values.next()?, values.next()) else {
+        return None;
+    };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
@@ -188,7 +213,10 @@ pub(crate) async fn check(
             "unauthenticated",
             "this needs a valid token: send `Authorization: Bearer TOKEN`",
         )
-        .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"tidegate\""))
+        .header(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer realm=\"tidegate\""),
+        )
         .into_response();
     };
     if !identity.permissions.allow(permission) {
@@ -215,7 +243,12 @@ pub(crate) async fn refuse_foreign_pages(State(app): State<App>, request: Reques
 }
 
 fn is_foreign(request: &Request) -> bool {
-    let text = |name| request.headers().get(name).map(|v: &HeaderValue| v.to_str().unwrap_or("?"));
+    let text = |name| {
+        request
+            .headers()
+            .get(name)
+            .map(|v: &HeaderValue| v.to_str().unwrap_or("?"))
+    };
     let host = text(header::HOST).or_else(|| request.uri().authority().map(Authority::as_str));
     let Some(host) = host else { return false };
     let foreign_origin = text(header::ORIGIN).is_some_and(|origin| origin != format!("http://{host}"));
@@ -223,10 +256,14 @@ fn is_foreign(request: &Request) -> bool {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        || name
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -239,9 +276,16 @@ mod tests {
         assert!(control.allow(Permission::RuntimeView) && control.allow(Permission::RuntimePause));
         assert!(!control.allow(Permission::JobsWork));
         assert_eq!(Permissions::parse(["ManageWorkflowRuntime"]), Ok(control));
-        assert_eq!(Permissions::parse(["read:workflow-runtime"]), Permissions::parse(["workflows/runtime:view"]));
+        assert_eq!(
+            Permissions::parse(["read:workflow-runtime"]),
+            Permissions::parse(["workflows/runtime:view"])
+        );
         assert_eq!(Permissions::parse(["*:*"]), Ok(Permissions::ALL));
-        assert!(Permissions::parse(["jobs:wrok"]).unwrap_err().contains("jobs:work"));
+        assert!(
+            Permissions::parse(["jobs:wrok"])
+                .unwrap_err()
+                .contains("jobs:work")
+        );
         assert_eq!(Permission::RuntimeControl.name(), "workflows/runtime:control");
         assert_eq!(Permission::RuntimeView.name(), "workflows/runtime:view");
     }

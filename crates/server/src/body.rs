@@ -24,7 +24,12 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
-        let bytes = read(request.into_body(), app.options.max_body_bytes, app.options.body_timeout).await?;
+        let bytes = read(
+            request.into_body(),
+            app.options.max_body_bytes,
+            app.options.body_timeout,
+        )
+        .await?;
         if !is_json {
             return Err(wants("`application/json`"));
         }
@@ -37,7 +42,12 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
-        let bytes = read(request.into_body(), app.options.max_body_bytes, app.options.body_timeout).await?;
+        let bytes = read(
+            request.into_body(),
+            app.options.max_body_bytes,
+            app.options.body_timeout,
+        )
+        .await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -58,9 +68,10 @@ pub(crate) async fn read(body: RawBody, limit: usize, time: Duration) -> Result<
             format!("the body is larger than {limit} bytes, the limit for this request"),
         )
         .member("limit", limit)),
-        Ok(Err(error)) => {
-            Err(Problem::bad_request("body-unreadable", format!("the body could not be read: {error}")))
-        }
+        Ok(Err(error)) => Err(Problem::bad_request(
+            "body-unreadable",
+            format!("the body could not be read: {error}"),
+        )),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "body-timeout",
@@ -72,7 +83,14 @@ pub(crate) async fn read(body: RawBody, limit: usize, time: Duration) -> Result<
 /// The media type of a request, lower case, without parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    Some(
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase(),
+    )
 }
 
 /// 415 with what is taken.

@@ -27,7 +27,10 @@ impl Paging {
             let detail = format!("`limit` is {limit}; it must be from 1 to {MAX_LIMIT}");
             return Err(Problem::bad_request("invalid-limit", detail));
         }
-        Ok(Self { after: after.map(decode).transpose()?, limit })
+        Ok(Self {
+            after: after.map(decode).transpose()?,
+            limit,
+        })
     }
 
     /// The position that the page begins after.
@@ -42,7 +45,10 @@ impl Paging {
 
     /// As the store takes it.
     pub(crate) fn page(self) -> Page {
-        Page { after: self.after, limit: self.fetch() }
+        Page {
+            after: self.after,
+            limit: self.fetch(),
+        }
     }
 
     /// The answer from the rows of [`Self::fetch`].
@@ -54,7 +60,10 @@ impl Paging {
     ) -> axum::Json<Value> {
         let has_more = rows.len() > self.limit;
         rows.truncate(self.limit);
-        let next = rows.last().filter(|_| has_more).map(|last| encode(position(last)));
+        let next = rows
+            .last()
+            .filter(|_| has_more)
+            .map(|last| encode(position(last)));
         let items: Vec<_> = rows.into_iter().map(view).collect();
         axum::Json(json!({ "items": items, "next": next }))
     }
@@ -65,7 +74,9 @@ fn encode(position: u64) -> String {
 }
 
 fn decode(text: &str) -> Result<u64, Problem> {
-    let position = text.strip_prefix(FORM).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let position = text
+        .strip_prefix(FORM)
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
     position.ok_or_else(|| {
         Problem::bad_request(
             "invalid-cursor",

@@ -27,13 +27,20 @@ impl FromRequestParts<App> for Shell {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let name = path_parameter(parts, "shell").await.unwrap_or_else(|| DEFAULT_SHELL.to_owned());
+        let name = path_parameter(parts, "shell")
+            .await
+            .unwrap_or_else(|| DEFAULT_SHELL.to_owned());
         match app.host.shell(&name) {
             Some(runtime) => Ok(Self(runtime)),
-            None if app.host.stage() == Stage::Starting => {
-                Err(Problem::unavailable("starting", "the runtime is still starting; try again in a moment", 1))
-            }
-            None => Err(Problem::not_found("shell-not-found", format!("there is no shell `{}`", clip(&name)))),
+            None if app.host.stage() == Stage::Starting => Err(Problem::unavailable(
+                "starting",
+                "the runtime is still starting; try again in a moment",
+                1,
+            )),
+            None => Err(Problem::not_found(
+                "shell-not-found",
+                format!("there is no shell `{}`", clip(&name)),
+            )),
         }
     }
 }
@@ -46,9 +53,14 @@ impl Shell {
         if self.0.quiescence().is_draining() {
             return DRAINING;
         }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         let now = tidegate::model::Timestamp::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-        let left_ms = self.0.paused_until().map(|until| until.since(now).max(0).unsigned_abs());
+        let left_ms = self
+            .0
+            .paused_until()
+            .map(|until| until.since(now).max(0).unsigned_abs());
         left_ms.map_or(PAUSED, |ms| ms.div_ceil(1000).clamp(1, PAUSED))
     }
 
@@ -83,6 +95,10 @@ impl Shell {
             Error::WaitRanOut(instance) => {
                 refused(StatusCode::GATEWAY_TIMEOUT).member("instanceKey", instance)
             }
+            // The start was not even answered in time, so that there is no instance to name.
+            Error::Invalid {
+                code: "wait-ran-out", ..
+            } => refused(StatusCode::GATEWAY_TIMEOUT),
             Error::Invalid { .. } => refused(StatusCode::BAD_REQUEST),
             Error::Store(error) if error.kind().is_retryable() => {
                 tracing::warn!(code, %error, "the store refused a request");
@@ -94,7 +110,11 @@ impl Shell {
             }
             #[allow(unreachable_patterns, reason = "the runtime's list of errors grows")]
             _ => {
-                tracing::error!(code, detail, "a request failed in a way that has no answer of its own");
+                tracing::error!(
+                    code,
+                    detail,
+                    "a request failed in a way that has no answer of its own"
+                );
                 Problem::internal()
             }
         }
@@ -120,7 +140,9 @@ impl<K: FromStr<Err: std::fmt::Display>> FromRequestParts<App> for Key<K> {
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let text = path_parameter(parts, "key").await.unwrap_or_default();
-        text.parse().map(Self).map_err(|error: K::Err| Problem::bad_request("invalid-key", error.to_string()))
+        text.parse()
+            .map(Self)
+            .map_err(|error: K::Err| Problem::bad_request("invalid-key", error.to_string()))
     }
 }
 
@@ -137,7 +159,10 @@ impl FromRequestParts<App> for Name {
 
 async fn path_parameter(parts: &mut Parts, name: &str) -> Option<String> {
     let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+    parameters
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value.to_owned())
 }
 
 /// The query parameters, unknown ones refused by name.
@@ -179,10 +204,13 @@ impl FromRequestParts<App> for Idempotency {
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all("idempotency-key").iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     let text = value.to_str().unwrap_or_default().trim();
     if values.next().is_some() || text.is_empty() || text.len() > MAX_IDEMPOTENCY_KEY {
-        let detail = format!("`Idempotency-Key` must be one text of 1 to {MAX_IDEMPOTENCY_KEY} visible characters");
+        let detail =
+            format!("`Idempotency-Key` must be one text of 1 to {MAX_IDEMPOTENCY_KEY} visible characters");
         return Err(Problem::bad_request("invalid-idempotency-key", detail));
     }
     Ok(Some(text.to_owned()))
@@ -201,7 +229,10 @@ pub(crate) fn name(field: &str, text: Option<String>) -> Result<Option<String>, 
 /// Checks that a name is there and not too long.
 pub(crate) fn required(field: &str, text: String) -> Result<String, Problem> {
     if text.is_empty() {
-        return Err(Problem::bad_request("invalid-request", format!("`{field}` must not be empty")));
+        return Err(Problem::bad_request(
+            "invalid-request",
+            format!("`{field}` must not be empty"),
+        ));
     }
     name(field, Some(text)).map(Option::unwrap_or_default)
 }
@@ -225,7 +256,11 @@ pub(crate) fn milliseconds(
     if limits.contains(&value) {
         return Ok(Duration::from_millis(value));
     }
-    let detail = format!("`{field}` is {value}; it must be from {} to {}", limits.start(), limits.end());
+    let detail = format!(
+        "`{field}` is {value}; it must be from {} to {}",
+        limits.start(),
+        limits.end()
+    );
     Err(Problem::bad_request("invalid-request", detail))
 }
 

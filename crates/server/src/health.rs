@@ -35,9 +35,11 @@ async fn live() -> Json<Value> {
 
 async fn startup(State(app): State<App>) -> Response {
     match app.host.stage() {
-        Stage::Starting => {
-            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "starting" }))).into_response()
-        }
+        Stage::Starting => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Json(json!({ "status": "starting" })),
+        )
+            .into_response(),
         Stage::Started | Stage::Stopping | Stage::Closing => {
             Json(json!({ "status": "started" })).into_response()
         }
@@ -64,7 +66,11 @@ async fn ready(State(app): State<App>) -> Response {
         .into_iter()
         .find(|grade| checks.iter().any(|check| check["grade"] == **grade))
         .unwrap_or("healthy");
-    let status = if worst == "healthy" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if worst == "healthy" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, Json(json!({ "status": worst, "checks": checks }))).into_response()
 }
 
@@ -91,7 +97,10 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
         ("tidegate_accepting", "1 while new work is admitted."),
         ("tidegate_live_cycles", "Execution cycles under way."),
         ("tidegate_stimulus_queue_depth", "Accepted stimuli that wait."),
-        ("tidegate_interrupted_instances", "Instances that were cut and have not been resumed yet."),
+        (
+            "tidegate_interrupted_instances",
+            "Instances that were cut and have not been resumed yet.",
+        ),
     ];
     let mut shells = Vec::new();
     for (shell, runtime) in app.host.shells() {
@@ -115,11 +124,20 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
             }
         }
     }
-    let _ = writeln!(text, "# HELP tidegate_instances Instances by sub-status.\n# TYPE tidegate_instances gauge");
+    let _ = writeln!(
+        text,
+        "# HELP tidegate_instances Instances by sub-status.\n# TYPE tidegate_instances gauge"
+    );
     for (shell, _, counts) in &shells {
-        for (sub_status, count) in tidegate::model::SubStatus::ALL.iter().zip(counts.iter().flatten()) {
+        for (sub_status, count) in tidegate::model::SubStatus::ALL
+            .iter()
+            .zip(counts.iter().flatten())
+        {
             let word = sub_status.word();
-            let _ = writeln!(text, "tidegate_instances{{shell=\"{shell}\",sub_status=\"{word}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "tidegate_instances{{shell=\"{shell}\",sub_status=\"{word}\"}} {count}"
+            );
         }
     }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -50,7 +50,12 @@ impl Host {
     /// A host that is still starting and has no shell.
     pub fn new() -> Self {
         let stage = watch::Sender::new(Stage::Starting);
-        Self { inner: Arc::new(Inner { shells: RwLock::default(), stage }) }
+        Self {
+            inner: Arc::new(Inner {
+                shells: RwLock::default(),
+                stage,
+            }),
+        }
     }
 
     /// A started host with one shell, `default`.
@@ -63,7 +68,10 @@ impl Host {
 
     /// Adds a shell. Names are matched without regard to case.
     pub fn add(&self, name: &str, runtime: Runtime) {
-        self.inner.shells.write().insert(name.to_ascii_lowercase(), runtime);
+        self.inner
+            .shells
+            .write()
+            .insert(name.to_ascii_lowercase(), runtime);
     }
 
     /// The shell with this name.
@@ -73,7 +81,12 @@ impl Host {
 
     /// Every shell, by name.
     pub fn shells(&self) -> Vec<(String, Runtime)> {
-        self.inner.shells.read().iter().map(|(name, runtime)| (name.clone(), runtime.clone())).collect()
+        self.inner
+            .shells
+            .read()
+            .iter()
+            .map(|(name, runtime)| (name.clone(), runtime.clone()))
+            .collect()
     }
 
     /// Startup is over: from now on readiness is what the shells say.
@@ -113,7 +126,9 @@ impl Host {
 
     fn is_draining(&self) -> bool {
         self.stage() >= Stage::Stopping
-            || self.shell(DEFAULT_SHELL).is_some_and(|runtime| runtime.quiescence().is_draining())
+            || self
+                .shell(DEFAULT_SHELL)
+                .is_some_and(|runtime| runtime.quiescence().is_draining())
     }
 }
 
@@ -122,7 +137,9 @@ pub(crate) async fn mark_closing(State(app): State<App>, request: Request, next:
     let has_connection_header = request.version() <= Version::HTTP_11;
     let mut response = next.run(request).await;
     if has_connection_header && app.host.is_draining() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

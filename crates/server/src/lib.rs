@@ -63,7 +63,9 @@ impl ApiOptions {
         if sound && base.chars().all(plain) && !base.starts_with("/health") && !base.starts_with("/metrics") {
             return Ok(());
         }
-        Err(format!("`{base}` is no base path: expected something like `/api/v1` (it must not end with `/`)"))
+        Err(format!(
+            "`{base}` is no base path: expected something like `/api/v1` (it must not end with `/`)"
+        ))
     }
 }
 
@@ -77,7 +79,11 @@ pub(crate) struct App {
 
 /// The whole HTTP face as one service.
 pub fn router(host: Host, auth: Auth, options: ApiOptions) -> Router {
-    let app = App { host, auth: Arc::new(auth), options: Arc::new(options) };
+    let app = App {
+        host,
+        auth: Arc::new(auth),
+        options: Arc::new(options),
+    };
     Router::new()
         .merge(routes::api(&app))
         .merge(health::routes(&app))

@@ -28,7 +28,10 @@ pub struct ListenOptions {
 
 impl Default for ListenOptions {
     fn default() -> Self {
-        Self { max_connections: 4096, header_timeout: Duration::from_secs(30) }
+        Self {
+            max_connections: 4096,
+            header_timeout: Duration::from_secs(30),
+        }
     }
 }
 
@@ -96,7 +99,10 @@ async fn accept_loop(
     };
     drop(listener);
     if tokio::time::timeout(within, graceful.shutdown()).await.is_err() {
-        tracing::info!(connections = connections.len(), "closing connections that did not end in time");
+        tracing::info!(
+            connections = connections.len(),
+            "closing connections that did not end in time"
+        );
     }
     connections.shutdown().await;
 }
@@ -144,9 +150,19 @@ async fn connection(
         router.clone().oneshot(request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(options.header_timeout);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
-    let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS);
+    let served = watcher.watch(
+        builder
+            .serve_connection(TokioIo::new(stream), service)
+            .into_owned(),
+    );
     tokio::pin!(served);
     // The protocol is told from the first bytes, and that wait has no timeout of its own.
     let ended = tokio::select! {

@@ -16,7 +16,10 @@ use serde_json::{Map, Value};
 
 /// An error as clients see it.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub struct Problem(Box<Content>);
+
+#[derive(Debug, Clone)]
+struct Content {
     status: StatusCode,
     code: Cow<'static, str>,
     detail: String,
@@ -27,13 +30,13 @@ pub struct Problem {
 impl Problem {
     /// A problem with its stable code (kebab-case) and what happened, where, and what to do.
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Content {
             status,
             code: code.into(),
             detail: detail.into(),
             members: Map::new(),
             headers: HeaderMap::new(),
-        }
+        }))
     }
 
     /// 400.
@@ -47,7 +50,11 @@ impl Problem {
     }
 
     /// 503 with a time to come back after.
-    pub fn unavailable(code: impl Into<Cow<'static, str>>, detail: impl Into<String>, retry_after: u64) -> Self {
+    pub fn unavailable(
+        code: impl Into<Cow<'static, str>>,
+        detail: impl Into<String>,
+        retry_after: u64,
+    ) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
             .header(header::RETRY_AFTER, HeaderValue::from(retry_after))
     }
@@ -65,36 +72,40 @@ impl Problem {
     #[must_use]
     pub fn member(mut self, name: &str, value: impl Serialize) -> Self {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        self.members.insert(name.to_owned(), value);
+        self.0.members.insert(name.to_owned(), value);
         self
     }
 
     /// Adds a header to the answer.
     #[must_use]
     pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.0.headers.insert(name, value);
         self
     }
 
     fn document(&self, instance: Option<&str>) -> Value {
         let mut document = Map::new();
-        document.insert("type".to_owned(), format!("urn:tidegate:problem:{}", self.code).into());
-        document.insert("title".to_owned(), title(&self.code).into());
-        document.insert("status".to_owned(), self.status.as_u16().into());
-        document.insert("detail".to_owned(), self.detail.clone().into());
+        document.insert(
+            "type".to_owned(),
+            format!("urn:tidegate:problem:{}", self.0.code).into(),
+        );
+        document.insert("title".to_owned(), title(&self.0.code).into());
+        document.insert("status".to_owned(), self.0.status.as_u16().into());
+        document.insert("detail".to_owned(), self.0.detail.clone().into());
         document.insert("instance".to_owned(), instance.into());
-        document.insert("code".to_owned(), self.code.as_ref().into());
-        document.extend(self.members.clone());
+        document.insert("code".to_owned(), self.0.code.as_ref().into());
+        document.extend(self.0.members.clone());
         Value::Object(document)
     }
 
     fn write(self, instance: Option<&str>) -> Response {
         let body = self.document(instance).to_string();
-        let mut response = (self.status, body).into_response();
-        response.headers_mut().extend(self.headers.clone());
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        let mut response = (self.0.status, body).into_response();
+        response.headers_mut().extend(self.0.headers.clone());
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         response.extensions_mut().insert(self);
         response
     }
@@ -132,8 +143,13 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
         response = as_problem(response, &method, &path);
     }
     let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -143,7 +159,10 @@ fn as_problem(mut response: Response, method: &Method, path: &str) -> Response {
         keep_headers(response.headers(), written.headers_mut());
         return written;
     }
-    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|v| v == "application/json");
+    let is_json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|v| v == "application/json");
     if is_json {
         return response;
     }
@@ -166,7 +185,9 @@ fn foreign(status: StatusCode, method: &Method, path: &str) -> Problem {
         StatusCode::NOT_FOUND => Problem::new(
             status,
             "route-not-found",
-            format!("this server has no route `{path}`; its routes are in `openapi.json` under the API's base path"),
+            format!(
+                "this server has no route `{path}`; its routes are in `openapi.json` under the API's base path"
+            ),
         ),
         StatusCode::METHOD_NOT_ALLOWED => Problem::new(
             status,
@@ -199,20 +220,29 @@ mod tests {
         async fn panics() {
             panic!("on purpose");
         }
-        let router = Router::new().route("/panics", get(panics)).layer(axum::middleware::from_fn(finish));
+        let router = Router::new()
+            .route("/panics", get(panics))
+            .layer(axum::middleware::from_fn(finish));
         for (method, path, status, code) in [
             ("GET", "/panics", 500, "internal-error"),
             ("GET", "/nowhere", 404, "route-not-found"),
             ("PUT", "/panics", 405, "method-not-allowed"),
         ] {
-            let request = Request::builder().method(method).uri(path).body(axum::body::Body::empty()).unwrap();
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .body(axum::body::Body::empty())
+                .unwrap();
             let response = router.clone().oneshot(request).await.unwrap();
             assert_eq!(response.status().as_u16(), status, "{method} {path}");
             assert_eq!(response.headers()["content-type"], "application/problem+json");
             assert_eq!(response.headers().contains_key("allow"), status == 405);
             let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
             let document: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!((document["code"].as_str(), document["instance"].as_str()), (Some(code), Some(path)));
+            assert_eq!(
+                (document["code"].as_str(), document["instance"].as_str()),
+                (Some(code), Some(path))
+            );
         }
     }
 
@@ -221,6 +251,9 @@ mod tests {
         let problem = Problem::bad_request("unknown-field", "no field `x`").member("line", 3);
         let document = problem.document(Some("/api/v1/x"));
         let names: Vec<_> = document.as_object().unwrap().keys().collect();
-        assert_eq!(names, ["type", "title", "status", "detail", "instance", "code", "line"]);
+        assert_eq!(
+            names,
+            ["type", "title", "status", "detail", "instance", "code", "line"]
+        );
     }
 }

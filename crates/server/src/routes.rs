@@ -30,8 +30,11 @@ pub struct Route {
     pub path: &'static str,
     /// What the caller must be allowed.
     pub permission: Permission,
-    register: Box<dyn Fn(&App, Router<App>, &str) -> Router<App>>,
+    register: Register,
 }
+
+/// Adds a route to a router under a full path.
+type Register = Box<dyn Fn(&App, Router<App>, &str) -> Router<App>>;
 
 /// Every route of the API.
 pub fn table() -> Vec<Route> {
@@ -40,16 +43,40 @@ pub fn table() -> Vec<Route> {
         post("/deployments", DefinitionsWrite, deployments::deploy),
         get("/process-definitions", DefinitionsRead, definitions::list),
         get("/process-definitions/{key}", DefinitionsRead, definitions::one),
-        get("/process-definitions/{key}/xml", DefinitionsRead, definitions::xml),
-        delete("/process-definitions/{key}", DefinitionsWrite, definitions::unregister),
+        get(
+            "/process-definitions/{key}/xml",
+            DefinitionsRead,
+            definitions::xml,
+        ),
+        delete(
+            "/process-definitions/{key}",
+            DefinitionsWrite,
+            definitions::unregister,
+        ),
         get("/starters", DefinitionsRead, definitions::starters),
         post("/process-instances", InstancesWrite, instances::start),
         get("/process-instances", InstancesRead, instances::list),
         get("/process-instances/{key}", InstancesRead, instances::one),
-        get("/process-instances/{key}/history", InstancesRead, instances::history),
-        get("/process-instances/{key}/variables", InstancesRead, instances::variables),
-        patch("/process-instances/{key}/variables", InstancesWrite, instances::set_variables),
-        post("/process-instances/{key}/cancel", InstancesWrite, instances::cancel),
+        get(
+            "/process-instances/{key}/history",
+            InstancesRead,
+            instances::history,
+        ),
+        get(
+            "/process-instances/{key}/variables",
+            InstancesRead,
+            instances::variables,
+        ),
+        patch(
+            "/process-instances/{key}/variables",
+            InstancesWrite,
+            instances::set_variables,
+        ),
+        post(
+            "/process-instances/{key}/cancel",
+            InstancesWrite,
+            instances::cancel,
+        ),
         post("/messages", MessagesWrite, messages::publish),
         post("/jobs/activate", JobsWork, jobs::activate),
         post("/jobs/{key}/complete", JobsWork, jobs::complete),
@@ -67,15 +94,26 @@ pub fn table() -> Vec<Route> {
         get("/admin/workflow-runtime/events", RuntimeView, events::stream),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
-        post("/admin/workflow-runtime/force-drain", RuntimeControl, admin::force_drain),
-        post("/admin/workflow-runtime/sources/{name}/force-stop", RuntimeControl, admin::force_stop_source),
+        post(
+            "/admin/workflow-runtime/force-drain",
+            RuntimeControl,
+            admin::force_drain,
+        ),
+        post(
+            "/admin/workflow-runtime/sources/{name}/force-stop",
+            RuntimeControl,
+            admin::force_stop_source,
+        ),
     ]
 }
 
 /// The API as a router: every row under the base, and again under the base with a shell.
 pub(crate) fn api(app: &App) -> Router<App> {
     let base = &app.options.base;
-    let described = Router::new().route(&format!("{base}/openapi.json"), axum::routing::get(openapi::document));
+    let described = Router::new().route(
+        &format!("{base}/openapi.json"),
+        axum::routing::get(openapi::document),
+    );
     table().into_iter().fold(described, |router, route| {
         let router = (route.register)(app, router, &format!("{base}{}", route.path));
         match route.path {
@@ -85,19 +123,35 @@ pub(crate) fn api(app: &App) -> Router<App> {
     })
 }
 
-fn get<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+fn get<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
     row(Method::GET, MethodFilter::GET, path, permission, handler)
 }
 
-fn post<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+fn post<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
     row(Method::POST, MethodFilter::POST, path, permission, handler)
 }
 
-fn patch<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+fn patch<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
     row(Method::PATCH, MethodFilter::PATCH, path, permission, handler)
 }
 
-fn delete<H: Handler<T, App> + Sync, T: 'static>(path: &'static str, permission: Permission, handler: H) -> Route {
+fn delete<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
     row(Method::DELETE, MethodFilter::DELETE, path, permission, handler)
 }
 
@@ -112,5 +166,10 @@ fn row<H: Handler<T, App> + Sync, T: 'static>(
         let guard = from_fn_with_state((app.clone(), permission), auth::check);
         router.route(path, on(filter, handler.clone()).route_layer(guard))
     };
-    Route { method, path, permission, register: Box::new(register) }
+    Route {
+        method,
+        path,
+        permission,
+        register: Box::new(register),
+    }
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tidegate::api::{self, Acceptance, InstanceDetail};
 use tidegate::engine::HistoryItem;
 use tidegate::model::{
-    DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, Timestamp, Variables,
+    DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, Timestamp,
+    Variables,
 };
 use tidegate::store::{DefinitionRow, IncidentRow, InstanceRow, UserTaskRow};
 

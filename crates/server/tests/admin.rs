@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{TOKEN, answer, assert_problem, around, server, server_with, service};
+use common::{TOKEN, answer, around, assert_problem, server, server_with, service};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate::status::DrainTrigger;
-use tidegate::{OverflowPolicy, Options};
+use tidegate::{Options, OverflowPolicy};
 use tidegate_server::{ApiOptions, Auth};
 
 const STATUS: &str = "/admin/workflow-runtime/status";
@@ -21,7 +21,16 @@ fn assert_status(status: &Value) {
         }
         assert_eq!(value.as_object().unwrap().len(), members.len(), "{value}");
     };
-    has(status, &["state", "sources", "activeExecutionCycleCount", "stimulusQueue", "interruptedInstanceCount"]);
+    has(
+        status,
+        &[
+            "state",
+            "sources",
+            "activeExecutionCycleCount",
+            "stimulusQueue",
+            "interruptedInstanceCount",
+        ],
+    );
     has(
         &status["state"],
         &[
@@ -36,9 +45,20 @@ fn assert_status(status: &Value) {
             "generationId",
         ],
     );
-    has(&status["stimulusQueue"], &["depth", "maxDepthWhilePaused", "overflowPolicy", "oldestAcceptedAt"]);
+    has(
+        &status["stimulusQueue"],
+        &[
+            "depth",
+            "maxDepthWhilePaused",
+            "overflowPolicy",
+            "oldestAcceptedAt",
+        ],
+    );
     let sources = status["sources"].as_array().unwrap();
-    let names: Vec<_> = sources.iter().map(|source| source["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = sources
+        .iter()
+        .map(|source| source["name"].as_str().unwrap())
+        .collect();
     assert!(names.is_sorted() && names.contains(&"http.api"), "{names:?}");
     for source in sources {
         has(
@@ -77,11 +97,18 @@ async fn a05_every_field_is_in_every_answer() {
     let (_, in_shell) = server.get(&format!("/shells/DEFAULT{STATUS}")).await;
     assert_status(&in_shell);
     let (code, resumed) = answer(server.request(Method::POST, RESUME)).await;
-    assert_eq!((code.as_u16(), &resumed["state"]["reason"]), (200, &json!("None")));
+    assert_eq!(
+        (code.as_u16(), &resumed["state"]["reason"]),
+        (200, &json!("None"))
+    );
     assert_status(&resumed);
 
     let (code, forced) = answer(server.request(Method::POST, FORCE)).await;
-    assert_eq!((code.as_u16(), &forced["outcome"]["overallResult"]), (200, &json!("Forced")), "{forced}");
+    assert_eq!(
+        (code.as_u16(), &forced["outcome"]["overallResult"]),
+        (200, &json!("Forced")),
+        "{forced}"
+    );
     assert_eq!(forced["outcome"]["trigger"], "OperatorForce");
     let (_, same) = answer(server.request(Method::POST, FORCE)).await;
     assert_eq!(same, forced);
@@ -91,12 +118,28 @@ async fn a05_every_field_is_in_every_answer() {
     assert_status(&refused["state"]);
 
     let (_, audit) = server.get("/audit").await;
-    let actions: Vec<_> = audit["items"].as_array().unwrap().iter().map(|row| row["action"].as_str().unwrap()).collect();
-    for (action, count) in [("RuntimePauseRequested", 1), ("RuntimeResumeRequested", 1), ("RuntimeForceDrainRequested", 1)] {
-        assert_eq!(actions.iter().filter(|found| **found == action).count(), count, "{action} in {actions:?}");
+    let actions: Vec<_> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["action"].as_str().unwrap())
+        .collect();
+    for (action, count) in [
+        ("RuntimePauseRequested", 1),
+        ("RuntimeResumeRequested", 1),
+        ("RuntimeForceDrainRequested", 1),
+    ] {
+        assert_eq!(
+            actions.iter().filter(|found| **found == action).count(),
+            count,
+            "{action} in {actions:?}"
+        );
     }
     let (_, shells) = server.get("/shells").await;
-    assert_eq!((&shells["items"][0]["shellId"], &shells["items"][0]["status"]), (&json!("default"), &json!("Draining")));
+    assert_eq!(
+        (&shells["items"][0]["shellId"], &shells["items"][0]["status"]),
+        (&json!("default"), &json!("Draining"))
+    );
 }
 
 #[tokio::test]
@@ -105,7 +148,8 @@ async fn while_paused_new_work_is_accepted_and_reads_are_served() {
     server.deploy("quick", &service("demo.noop")).await;
     server.deploy("job", &service("external")).await;
     let waiting = server.start("job", json!({})).await;
-    let leased = json!({ "type": "external", "worker": "w", "maxJobs": 1, "leaseMs": 60_000, "waitMs": 5_000 });
+    let leased =
+        json!({ "type": "external", "worker": "w", "maxJobs": 1, "leaseMs": 60_000, "waitMs": 5_000 });
     let (_, jobs) = server.post("/jobs/activate", leased.clone()).await;
     let job = &jobs["jobs"][0];
     server.post(PAUSE, json!({})).await;
@@ -113,22 +157,45 @@ async fn while_paused_new_work_is_accepted_and_reads_are_served() {
     let body = json!({ "processId": "quick", "awaitCompletion": true });
     let (code, started) = server.post("/process-instances", body).await;
     assert_eq!(code, 202, "{started}");
-    assert_eq!((&started["accepted"], &started["subStatus"]), (&json!(true), &json!("pending")));
+    assert_eq!(
+        (&started["accepted"], &started["subStatus"]),
+        (&json!(true), &json!("pending"))
+    );
     assert!(started["stimulusKey"].is_string());
     let key = started["instanceKey"].as_str().unwrap();
 
     let (code, message) = server.post("/messages", json!({ "name": "nobody-waits" })).await;
-    assert_eq!((code.as_u16(), &message["accepted"]), (202, &json!(true)), "{message}");
+    assert_eq!(
+        (code.as_u16(), &message["accepted"]),
+        (202, &json!(true)),
+        "{message}"
+    );
     let outcome = json!({ "leaseToken": job["leaseToken"], "variables": { "done": true } });
     let path = format!("/jobs/{}/complete", job["jobKey"].as_str().unwrap());
     let (code, result) = server.post(&path, outcome).await;
     assert_eq!((code.as_u16(), &result), (200, &json!({ "advanced": false })));
-    let (code, cancelled) = server.post(&format!("/process-instances/{}/cancel", server.start("job", json!({})).await), json!({})).await;
-    assert_eq!((code.as_u16(), &cancelled["subStatus"]), (200, &json!("cancelled")), "{cancelled}");
+    let (code, cancelled) = server
+        .post(
+            &format!(
+                "/process-instances/{}/cancel",
+                server.start("job", json!({})).await
+            ),
+            json!({}),
+        )
+        .await;
+    assert_eq!(
+        (code.as_u16(), &cancelled["subStatus"]),
+        (200, &json!("cancelled")),
+        "{cancelled}"
+    );
 
     let ready = server.http.get(format!("{}/health/ready", server.url));
     let (code, readiness) = answer(ready).await;
-    assert_eq!((code.as_u16(), &readiness["status"]), (503, &json!("degraded")), "{readiness}");
+    assert_eq!(
+        (code.as_u16(), &readiness["status"]),
+        (503, &json!("degraded")),
+        "{readiness}"
+    );
     let live = server.http.get(format!("{}/health/live", server.url));
     assert_eq!(answer(live).await.0, 200);
 
@@ -141,14 +208,22 @@ async fn while_paused_new_work_is_accepted_and_reads_are_served() {
 
 #[tokio::test]
 async fn a_full_queue_refuses_with_a_time_to_come_back() {
-    let options =
-        Options { queue_max_depth: Some(1), overflow_policy: OverflowPolicy::Reject, ..Options::default() };
+    let options = Options {
+        queue_max_depth: Some(1),
+        overflow_policy: OverflowPolicy::Reject,
+        ..Options::default()
+    };
     let server = server_with(options, Auth::single(TOKEN), ApiOptions::default()).await;
     server.deploy("quick", &service("demo.noop")).await;
     server.post(PAUSE, json!({})).await;
     let body = json!({ "processId": "quick" });
     assert_eq!(server.post("/process-instances", body.clone()).await.0, 202);
-    let response = server.request(Method::POST, "/process-instances").json(&body).send().await.unwrap();
+    let response = server
+        .request(Method::POST, "/process-instances")
+        .json(&body)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.headers()["retry-after"], "60");
     let code = response.status();
     assert_problem(code, &response.json().await.unwrap(), 503, "stimulus-queue-full");
@@ -156,7 +231,10 @@ async fn a_full_queue_refuses_with_a_time_to_come_back() {
 
 #[tokio::test]
 async fn a_pause_may_leave_readiness_alone() {
-    let api = ApiOptions { ready_while_paused: true, ..ApiOptions::default() };
+    let api = ApiOptions {
+        ready_while_paused: true,
+        ..ApiOptions::default()
+    };
     let server = server_with(Options::default(), Auth::single(TOKEN), api).await;
     server.post(PAUSE, json!({})).await;
     let ready = || server.http.get(format!("{}/health/ready", server.url));
@@ -171,14 +249,24 @@ async fn a_draining_runtime_refuses_deployments_and_asks_clients_to_leave() {
     server.host.begin_stop();
     server.runtime.drain(DrainTrigger::HostStopSignal).await;
     let xml = common::bpmn("late", &around("<task id=\"work\" />"));
-    let request = server.request(Method::POST, "/deployments").header("content-type", "application/xml").body(xml);
+    let request = server
+        .request(Method::POST, "/deployments")
+        .header("content-type", "application/xml")
+        .body(xml);
     let response = request.send().await.unwrap();
     assert_eq!(response.headers()["retry-after"], "5");
     assert_eq!(response.headers()["connection"], "close");
     let code = response.status();
     assert_problem(code, &response.json().await.unwrap(), 503, "runtime-draining");
     let (code, status) = server.get(STATUS).await;
-    assert_eq!((code.as_u16(), &status["state"]["reason"]), (200, &json!("Drain")));
+    assert_eq!(
+        (code.as_u16(), &status["state"]["reason"]),
+        (200, &json!("Drain"))
+    );
     let jobs = json!({ "type": "t", "worker": "w", "maxJobs": 1, "leaseMs": 1000, "waitMs": 60_000 });
-    assert_eq!(server.post("/jobs/activate", jobs).await.1, json!({ "jobs": [] }), "at once");
+    assert_eq!(
+        server.post("/jobs/activate", jobs).await.1,
+        json!({ "jobs": [] }),
+        "at once"
+    );
 }

@@ -37,7 +37,10 @@ async fn d19_idle_streaming_and_half_sent_requests_do_not_delay_the_end() {
     );
     let mut streaming = connect(&server, &events).await;
     let first = read_until(&mut streaming, "interruptedInstanceCount").await;
-    assert!(first.contains("event: status") && first.contains("text/event-stream"), "{first}");
+    assert!(
+        first.contains("event: status") && first.contains("text/event-stream"),
+        "{first}"
+    );
     let _silent = connect(&server, "").await;
     let _half_head = connect(&server, "GET /health/li").await;
     let half_body = format!(
@@ -76,6 +79,8 @@ async fn a_pause_is_seen_in_the_stream() {
     );
     let mut streaming = connect(&server, &events).await;
     read_until(&mut streaming, "\"reason\":\"None\"").await;
-    server.post("/admin/workflow-runtime/pause", serde_json::json!({})).await;
+    server
+        .post("/admin/workflow-runtime/pause", serde_json::json!({}))
+        .await;
     read_until(&mut streaming, "\"reason\":\"AdministrativePause\"").await;
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{answer, assert_problem, around, server, service};
+use common::{answer, around, assert_problem, server, service};
 use reqwest::Method;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
@@ -10,35 +10,62 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn a_process_is_deployed_started_and_read() {
     let server = server().await;
-    let part = |name: &str| Part::text(common::bpmn(name, &service("demo.noop"))).file_name(format!("{name}.bpmn"));
-    let form = Form::new().part("resources", part("one")).part("resources", part("two"));
+    let part =
+        |name: &str| Part::text(common::bpmn(name, &service("demo.noop"))).file_name(format!("{name}.bpmn"));
+    let form = Form::new()
+        .part("resources", part("one"))
+        .part("resources", part("two"));
     let (status, deployed) = answer(server.request(Method::POST, "/deployments").multipart(form)).await;
     assert_eq!(status, 200, "{deployed}");
     assert!(deployed["deploymentKey"].is_string() && deployed["warnings"].is_array());
-    let ids: Vec<_> = deployed["definitions"].as_array().unwrap().iter().map(|d| d["processId"].clone()).collect();
+    let ids: Vec<_> = deployed["definitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| d["processId"].clone())
+        .collect();
     assert_eq!(ids, ["one", "two"]);
 
     let body = json!({ "processId": "one", "variables": { "price": 1 }, "businessKey": "B-1", "awaitCompletion": true });
     let (status, started) = server.post("/process-instances", body).await;
     assert_eq!(status, 200, "{started}");
-    assert_eq!((&started["status"], &started["subStatus"]), (&json!("finished"), &json!("finished")));
+    assert_eq!(
+        (&started["status"], &started["subStatus"]),
+        (&json!("finished"), &json!("finished"))
+    );
     assert_eq!(started["variables"]["price"], 1);
     let key = started["instanceKey"].as_str().unwrap();
 
     let (_, one) = server.get(&format!("/process-instances/{key}")).await;
-    assert_eq!((&one["lifecycleState"], &one["businessKey"]), (&json!("completed"), &json!("B-1")));
+    assert_eq!(
+        (&one["lifecycleState"], &one["businessKey"]),
+        (&json!("completed"), &json!("B-1"))
+    );
     assert_eq!((&one["tokens"], &one["waitingFor"]), (&json!([]), &json!([])));
-    let (_, history) = server.get(&format!("/process-instances/{key}/history?limit=3")).await;
+    let (_, history) = server
+        .get(&format!("/process-instances/{key}/history?limit=3"))
+        .await;
     assert_eq!(history["items"].as_array().unwrap().len(), 3);
     let next = history["next"].as_str().unwrap();
-    let (_, rest) = server.get(&format!("/process-instances/{key}/history?after={next}")).await;
+    let (_, rest) = server
+        .get(&format!("/process-instances/{key}/history?after={next}"))
+        .await;
     assert_eq!(rest["items"][0]["sequence"], 4);
-    let events: Vec<_> = rest["items"].as_array().unwrap().iter().map(|item| item["event"].clone()).collect();
+    let events: Vec<_> = rest["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["event"].clone())
+        .collect();
     assert_eq!(events.last(), Some(&json!("InstanceCompleted")));
 
-    let (_, list) = server.get("/process-instances?status=finished&processId=one&businessKey=B-1").await;
+    let (_, list) = server
+        .get("/process-instances?status=finished&processId=one&businessKey=B-1")
+        .await;
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
-    let (_, none) = server.get("/process-instances?status=running&subStatus=finished").await;
+    let (_, none) = server
+        .get("/process-instances?status=running&subStatus=finished")
+        .await;
     assert_eq!(none, json!({ "items": [], "next": null }));
 }
 
@@ -55,7 +82,11 @@ async fn definitions_are_listed_shown_and_unregistered() {
     assert_eq!(latest["items"].as_array().unwrap().len(), 1);
     assert_eq!(latest["items"][0]["version"], version);
     let key = latest["items"][0]["definitionKey"].as_str().unwrap();
-    let xml = server.request(Method::GET, &format!("/process-definitions/{key}/xml")).send().await.unwrap();
+    let xml = server
+        .request(Method::GET, &format!("/process-definitions/{key}/xml"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(xml.headers()["content-type"], "application/xml");
     assert_eq!(xml.text().await.unwrap(), common::bpmn("p", &service("demo.log")));
     let (status, _) = answer(server.request(Method::DELETE, &format!("/process-definitions/{key}"))).await;
@@ -71,7 +102,9 @@ async fn a_wait_that_runs_out_names_the_instance_that_goes_on() {
     let body = json!({ "processId": "slow", "awaitCompletion": true, "requestTimeoutMs": 20 });
     let (status, document) = server.post("/process-instances", body).await;
     assert_problem(status, &document, 504, "wait-ran-out");
-    server.until(document["instanceKey"].as_str().unwrap(), "suspended").await;
+    server
+        .until(document["instanceKey"].as_str().unwrap(), "suspended")
+        .await;
 }
 
 #[tokio::test]
@@ -79,12 +112,16 @@ async fn the_same_idempotency_key_starts_one_instance() {
     let server = server().await;
     server.deploy("quick", &service("demo.noop")).await;
     let start = || {
-        let request = server.request(Method::POST, "/process-instances").header("idempotency-key", "order-1");
+        let request = server
+            .request(Method::POST, "/process-instances")
+            .header("idempotency-key", "order-1");
         answer(request.json(&json!({ "processId": "quick" })))
     };
     let (first, second) = (start().await.1, start().await.1);
     assert_eq!(first["instanceKey"], second["instanceKey"]);
-    let request = server.request(Method::POST, "/process-instances").header("idempotency-key", "");
+    let request = server
+        .request(Method::POST, "/process-instances")
+        .header("idempotency-key", "");
     let (status, document) = answer(request.json(&json!({ "processId": "quick" }))).await;
     assert_problem(status, &document, 400, "invalid-idempotency-key");
 }
@@ -92,7 +129,12 @@ async fn the_same_idempotency_key_starts_one_instance() {
 #[tokio::test]
 async fn a_message_is_delivered_or_waits() {
     let server = server().await;
-    server.deploy("payment", &around("<receiveTask id=\"work\" messageRef=\"paid\" />")).await;
+    server
+        .deploy(
+            "payment",
+            &around("<receiveTask id=\"work\" messageRef=\"paid\" />"),
+        )
+        .await;
     let key = server.start("payment", json!({ "invoice": "A-1" })).await;
     server.until(&key, "suspended").await;
     let (_, waiting) = server.get(&format!("/process-instances/{key}")).await;
@@ -101,13 +143,21 @@ async fn a_message_is_delivered_or_waits() {
 
     let publish = |key: &str| json!({ "name": "paid", "correlationKey": key, "variables": { "amount": 7 }, "timeToLiveMs": 60_000 });
     let (status, published) = server.post("/messages", publish("A-1")).await;
-    assert_eq!((status.as_u16(), &published["deliveredTo"]), (200, &json!([key])), "{published}");
+    assert_eq!(
+        (status.as_u16(), &published["deliveredTo"]),
+        (200, &json!([key])),
+        "{published}"
+    );
     server.until(&key, "finished").await;
     let (_, variables) = server.get(&format!("/process-instances/{key}/variables")).await;
     assert_eq!(variables["amount"], 7);
 
     let (status, buffered) = server.post("/messages", publish("A-2")).await;
-    assert_eq!((status.as_u16(), &buffered["deliveredTo"]), (202, &json!([])), "{buffered}");
+    assert_eq!(
+        (status.as_u16(), &buffered["deliveredTo"]),
+        (202, &json!([])),
+        "{buffered}"
+    );
     let late = server.start("payment", json!({ "invoice": "A-2" })).await;
     server.until(&late, "finished").await;
 }
@@ -117,32 +167,47 @@ async fn workers_lease_complete_fail_and_throw() {
     let server = server().await;
     server.deploy("job", &service("external")).await;
     let key = server.start("job", json!({ "n": 1 })).await;
-    let lease = json!({ "type": "external", "worker": "w", "maxJobs": 5, "leaseMs": 60_000, "waitMs": 5_000 });
+    let lease =
+        json!({ "type": "external", "worker": "w", "maxJobs": 5, "leaseMs": 60_000, "waitMs": 5_000 });
     let (_, leased) = server.post("/jobs/activate", lease.clone()).await;
     let job = &leased["jobs"][0];
-    assert_eq!((&job["instanceKey"], &job["elementId"], &job["variables"]), (&json!(key), &json!("work"), &json!({ "n": 1 })));
+    assert_eq!(
+        (&job["instanceKey"], &job["elementId"], &job["variables"]),
+        (&json!(key), &json!("work"), &json!({ "n": 1 }))
+    );
     for member in ["jobKey", "leaseToken", "type", "headers", "retries", "leaseUntil"] {
         assert!(job.get(member).is_some(), "`{member}` is missing: {job}");
     }
     let path = |job: &Value, verb: &str| format!("/jobs/{}/{verb}", job["jobKey"].as_str().unwrap());
-    let (status, stale) = server.post(&path(job, "complete"), json!({ "leaseToken": "not-mine" })).await;
+    let (status, stale) = server
+        .post(&path(job, "complete"), json!({ "leaseToken": "not-mine" }))
+        .await;
     assert_problem(status, &stale, 409, "stale-lease");
     let failed = json!({ "leaseToken": job["leaseToken"], "message": "no", "retries": 1 });
-    assert_eq!(server.post(&path(job, "fail"), failed).await, (200.try_into().unwrap(), json!({ "advanced": true })));
+    assert_eq!(
+        server.post(&path(job, "fail"), failed).await,
+        (200.try_into().unwrap(), json!({ "advanced": true }))
+    );
 
     let (_, again) = server.post("/jobs/activate", lease.clone()).await;
     let job = &again["jobs"][0];
     let failed = json!({ "leaseToken": job["leaseToken"], "message": "no again", "retries": 0 });
     assert_eq!(server.post(&path(job, "fail"), failed).await.0, 200);
     let incident = server.first(&format!("/incidents?instanceKey={key}")).await;
-    assert!(incident["message"].as_str().unwrap().contains("no again"), "{incident}");
+    assert!(
+        incident["message"].as_str().unwrap().contains("no again"),
+        "{incident}"
+    );
     let retry = format!("/incidents/{}/retry", incident["incidentKey"].as_str().unwrap());
     assert_eq!(server.post(&retry, json!({ "retries": 1 })).await.0, 200);
 
     let (_, last) = server.post("/jobs/activate", lease).await;
     let job = &last["jobs"][0];
     let done = json!({ "leaseToken": job["leaseToken"], "variables": { "n": 2 } });
-    assert_eq!(server.post(&path(job, "complete"), done).await.1, json!({ "advanced": true }));
+    assert_eq!(
+        server.post(&path(job, "complete"), done).await.1,
+        json!({ "advanced": true })
+    );
     server.until(&key, "finished").await;
     let thrown = json!({ "leaseToken": job["leaseToken"], "code": "E" });
     let (status, gone) = server.post(&path(job, "error"), thrown).await;
@@ -156,15 +221,37 @@ async fn people_claim_and_complete_tasks() {
     server.deploy("approval", &around(task)).await;
     let key = server.start("approval", json!({})).await;
     let task = server.first(&format!("/user-tasks?instanceKey={key}")).await;
-    assert_eq!((&task["elementId"], &task["name"], &task["assignee"]), (&json!("work"), &json!("Approve"), &json!(null)));
+    assert_eq!(
+        (&task["elementId"], &task["name"], &task["assignee"]),
+        (&json!("work"), &json!("Approve"), &json!(null))
+    );
     let path = format!("/user-tasks/{}", task["userTaskKey"].as_str().unwrap());
     let (_, claimed) = answer(server.request(Method::POST, &format!("{path}/claim"))).await;
     assert_eq!(claimed["assignee"], "operator", "{claimed}");
-    let (status, taken) = server.post(&format!("{path}/claim"), json!({ "assignee": "ada" })).await;
+    let (status, taken) = server
+        .post(&format!("{path}/claim"), json!({ "assignee": "ada" }))
+        .await;
     assert_problem(status, &taken, 409, "user-task-claimed");
-    assert_eq!(server.post(&format!("{path}/claim"), json!({ "assignee": null })).await.0, 200);
-    assert_eq!(server.post(&format!("{path}/claim"), json!({ "assignee": "ada" })).await.0, 200);
-    let (status, done) = server.post(&format!("{path}/complete"), json!({ "variables": { "ok": true } })).await;
+    assert_eq!(
+        server
+            .post(&format!("{path}/claim"), json!({ "assignee": null }))
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        server
+            .post(&format!("{path}/claim"), json!({ "assignee": "ada" }))
+            .await
+            .0,
+        200
+    );
+    let (status, done) = server
+        .post(
+            &format!("{path}/complete"),
+            json!({ "variables": { "ok": true } }),
+        )
+        .await;
     assert_eq!((status.as_u16(), &done["advanced"]), (200, &json!(true)));
     server.until(&key, "finished").await;
 }
@@ -176,13 +263,27 @@ async fn variables_change_and_instances_are_cancelled() {
     let key = server.start("job", json!({ "a": 1 })).await;
     server.until(&key, "suspended").await;
     let path = format!("/process-instances/{key}/variables");
-    let (status, variables) = answer(server.request(Method::PATCH, &path).json(&json!({ "b": [1.10] }))).await;
+    let (status, variables) =
+        answer(server.request(Method::PATCH, &path).json(&json!({ "b": [1.10] }))).await;
     assert_eq!((status.as_u16(), variables), (200, json!({ "a": 1, "b": [1.1] })));
 
     let cancel = format!("/process-instances/{key}/cancel");
-    let (status, cancelled) = server.post(&cancel, json!({ "reason": "not needed", "waitMs": 3000 })).await;
-    assert_eq!((status.as_u16(), &cancelled["subStatus"], &cancelled["lifecycleState"]), (200, &json!("cancelled"), &json!("terminated")));
-    assert_eq!(server.post(&cancel, json!({})).await, (200.try_into().unwrap(), cancelled), "unchanged");
+    let (status, cancelled) = server
+        .post(&cancel, json!({ "reason": "not needed", "waitMs": 3000 }))
+        .await;
+    assert_eq!(
+        (
+            status.as_u16(),
+            &cancelled["subStatus"],
+            &cancelled["lifecycleState"]
+        ),
+        (200, &json!("cancelled"), &json!("terminated"))
+    );
+    assert_eq!(
+        server.post(&cancel, json!({})).await,
+        (200.try_into().unwrap(), cancelled),
+        "unchanged"
+    );
     let (status, ended) = answer(server.request(Method::PATCH, &path).json(&json!({ "b": 2 }))).await;
     assert_problem(status, &ended, 409, "instance-ended");
 }
@@ -198,7 +299,13 @@ async fn lists_are_paged() {
     let (mut seen, mut after) = (Vec::new(), String::new());
     loop {
         let (_, page) = server.get(&format!("/process-instances?limit=2{after}")).await;
-        seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["instanceKey"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["instanceKey"].as_str().unwrap().to_owned()),
+        );
         match page["next"].as_str() {
             Some(next) => after = format!("&after={next}"),
             None => break,

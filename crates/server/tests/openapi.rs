@@ -9,18 +9,36 @@ fn the_description_has_every_route_and_no_other() {
     let document: Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap().iter().filter(|(method, _)| *method != "parameters") {
-            described.insert((path.clone(), method.to_ascii_uppercase(), operation["description"].to_string()));
+        for (method, operation) in item
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(method, _)| *method != "parameters")
+        {
+            described.insert((
+                path.clone(),
+                method.to_ascii_uppercase(),
+                operation["description"].to_string(),
+            ));
         }
     }
     let needs = |name: &str| Value::from(format!("Needs the permission `{name}`.")).to_string();
     let routed: BTreeSet<_> = tidegate_server::routes::table()
         .iter()
-        .map(|route| (route.path.to_owned(), route.method.to_string(), needs(route.permission.name())))
+        .map(|route| {
+            (
+                route.path.to_owned(),
+                route.method.to_string(),
+                needs(route.permission.name()),
+            )
+        })
         .collect();
     let missing: Vec<_> = routed.iter().filter(|route| !described.contains(route)).collect();
     let stale: Vec<_> = described.iter().filter(|route| !routed.contains(route)).collect();
-    assert!(missing.is_empty() && stale.is_empty(), "not described: {missing:?}; not routed: {stale:?}");
+    assert!(
+        missing.is_empty() && stale.is_empty(),
+        "not described: {missing:?}; not routed: {stale:?}"
+    );
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use tidegate_model::{
-    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey, Timestamp,
+    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey,
+    Timestamp,
 };
 
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow, LeaseRequest, MessageRow,
-    StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow, LeaseRequest,
+    MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// Commits that are written together and synced once.
@@ -27,7 +28,10 @@ pub struct Batch {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("epoch", &self.epoch).field("commits", &self.commits).finish_non_exhaustive()
+        f.debug_struct("Batch")
+            .field("epoch", &self.epoch)
+            .field("commits", &self.commits)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,7 +49,8 @@ pub struct Commit {
 pub enum Expect {
     /// This stimulus is still in the queue. (Consuming it is [`Write::RemoveStimulus`] in the same commit.)
     Stimulus(StimulusKey),
-    /// This job is open and leased with this token, whose time may have passed as long as nobody else leased it.
+    /// This job is open and leased with this token, whose time may have passed as long as nobody else leased it
+    /// (`a_lease_expires`), and no outcome of it was reported yet (`a_reported_job_is_not_offered`).
     Lease {
         /// The job.
         job: ElementInstanceKey,
@@ -68,14 +73,16 @@ pub enum Expect {
         /// The version to be given.
         version: u32,
     },
-    /// The instance has not ended and has at most this revision (used by stimuli accepted for it while closed).
+    /// The instance is there and has not ended (used by stimuli accepted for it while closed).
     InstanceLive(InstanceKey),
 }
 
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// A new instance. Its revision is whatever the row says (1, or 0 for an accepted start that is pending).
+    /// A new instance. Its revision is whatever the row says (1, or 0 for an accepted start that is pending). If there
+    /// is one of this key the commit is refused as [`Refusal::Revision`] (`a_second_creation_is_refused`). The same
+    /// commit may update it (`a_commit_may_create_and_update`).
     CreateInstance {
         /// The row.
         row: Box<InstanceRow>,
@@ -97,7 +104,8 @@ pub enum Write {
     },
     /// Opens a subscription (replacing one of the same owner and element) and matches it with buffered
     /// messages of its tenant, name and key that have not expired by `now`, oldest first: one if `once`, else
-    /// all. Each match becomes a [`Delivery`].
+    /// all (`a_subscription_takes_buffered_messages_oldest_first`, by message key). Each match becomes a [`Delivery`],
+    /// and the message leaves the buffer.
     Subscribe {
         /// The subscription.
         row: SubscriptionRow,
@@ -112,7 +120,8 @@ pub enum Write {
         element: ElementIndex,
     },
     /// Publishes a message: matches it with open subscriptions of its tenant, name and correlation key, at most
-    /// one of each process id (the oldest), each match becoming a [`Delivery`]. Without any match, and unless
+    /// one of each process id, the one opened first (`a_message_is_taken_once_for_each_process_id`,
+    /// `the_oldest_subscription_takes_the_message`), each match becoming a [`Delivery`]. Without any match, and unless
     /// it `has_taker` already (a start event), it is buffered until it expires; one that expires at or before
     /// `now` is dropped and reported as [`Outcome::expired`].
     Publish {
@@ -123,7 +132,8 @@ pub enum Write {
         /// The present time.
         now: Timestamp,
     },
-    /// Removes buffered messages that have expired; reported as [`Outcome::expired`].
+    /// Removes buffered messages that have expired; reported as [`Outcome::expired`]
+    /// (`a_message_waits_until_it_expires`). Key-value entries that have expired are cleared away by the way.
     ExpireMessages {
         /// The present time.
         now: Timestamp,
@@ -136,7 +146,8 @@ pub enum Write {
     ReportJob(ElementInstanceKey),
     /// Removes a job, if it is there.
     CloseJob(ElementInstanceKey),
-    /// Leases jobs, the oldest first; reported as [`Outcome::leased`].
+    /// Leases jobs, the oldest (lowest key) first; reported as [`Outcome::leased`]
+    /// (`leases_go_to_the_oldest_free_jobs`).
     LeaseJobs(Box<LeaseRequest>),
     /// A user task, replacing one of the same key.
     OpenUserTask(Box<UserTaskRow>),
@@ -236,7 +247,8 @@ pub enum CommitError {
     Failed {
         /// What went wrong.
         error: Error,
-        /// True if it is not known whether the commit reached the disk.
+        /// True if it is not known whether the commit reached the disk: only its sync failed. In this process it did
+        /// not happen, and reads do not show it; after a crash it may be there, unless a later commit took its place.
         may_have_happened: bool,
     },
 }

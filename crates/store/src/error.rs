@@ -68,7 +68,10 @@ pub struct Error {
 impl Error {
     /// An error with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 
     /// The kind.

@@ -54,32 +54,45 @@ pub trait Store: Queries {
     ///   earlier commits of the same batch included (`a_batch_sees_its_own_earlier_commits`). One that fails
     ///   refuses that commit alone (`a_refused_commit_spares_its_neighbours`).
     /// - Batches are applied in the order of `submit` calls made one after the other
-    ///   (`batches_keep_their_order`).
+    ///   (`batches_keep_their_order`), and their outcomes told in that order (`outcomes_are_told_in_order`).
+    /// - `done` may submit again without nesting, for as long as it likes (`a_done_may_submit_again`), and may close
+    ///   the store (`a_done_may_close_the_store`). A panic in it is contained.
+    /// - A commit that the store cannot take (a journal row written twice) fails alone
+    ///   (`a_failed_commit_spares_its_neighbours`).
     /// - When `done` says a commit succeeded it survives a crash of the process and of the machine
     ///   (`told_commits_survive`, and the crash tests of each durable store).
     ///
     /// Cancel safety: not a future; a submitted batch runs to its outcome even if nobody waits.
     fn submit(&self, batch: Batch);
 
-    /// One instance with its state and the journal rows after it. `None` if there is none.
+    /// One instance with its state and the journal rows after it, all of one moment
+    /// (`load_gives_the_journal_after_the_state`). `None` if there is none.
     ///
     /// # Errors
     /// The store cannot be read.
     fn load(&self, instance: InstanceKey) -> Result<Option<StoredInstance>, Error>;
 
-    /// Instances whose sub-status is `executing`, `interrupted` or `cancelling`, by key, after `after`.
+    /// Instances whose sub-status is `executing`, `interrupted` or `cancelling`, by key, after `after`
+    /// (`recoverable_lists_what_was_cut`).
     ///
     /// # Errors
     /// The store cannot be read.
     fn recoverable(&self, after: Option<InstanceKey>, limit: usize) -> Result<Vec<InstanceRow>, Error>;
 
-    /// Timers due at or before `until`, ordered by (due time, owner, element), after `after`.
+    /// Timers due at or before `until`, ordered by (due time, owner, element), after `after` (`timers_come_in_order`,
+    /// `equal_due_times_are_paged`).
     ///
     /// # Errors
     /// The store cannot be read.
-    fn timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Result<Vec<TimerRow>, Error>;
+    fn timers(
+        &self,
+        until: Timestamp,
+        after: Option<&TimerRow>,
+        limit: usize,
+    ) -> Result<Vec<TimerRow>, Error>;
 
-    /// Queued stimuli in the order of acceptance, after `after`.
+    /// Queued stimuli in the order of acceptance, after `after` (`stimuli_keep_the_order_of_acceptance`). Their keys
+    /// grow and are never given twice (`stimulus_keys_are_never_reused`).
     ///
     /// # Errors
     /// The store cannot be read.
@@ -97,25 +110,26 @@ pub trait Store: Queries {
     /// The store cannot be read.
     fn resource(&self, key: u64) -> Result<Option<Arc<[u8]>>, Error>;
 
-    /// One key-value entry. Expired entries are not there.
+    /// One key-value entry. Expired entries are not there (`a_value_expires`).
     ///
     /// # Errors
     /// The store cannot be read.
     fn value(&self, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Error>;
 
-    /// The job rows with this key, if it is open.
+    /// The job with this key, if it is open: available, leased or reported.
     ///
     /// # Errors
     /// The store cannot be read.
     fn job(&self, key: tidegate_model::ElementInstanceKey) -> Result<Option<JobRow>, Error>;
 
-    /// Lets go of the store: what was submitted is finished first, then later batches fail as
-    /// [`ErrorKind::Closed`]. Idempotent.
+    /// Lets go of the store: what was submitted is finished first, then later batches, and reads, fail as
+    /// [`ErrorKind::Closed`] (`a_closed_store_refuses_batches`). Idempotent. From within a `done` it returns at once, and
+    /// the rest goes on without it.
     fn close(&self);
 }
 
 /// What people ask. Lists are ordered by key, newest first unless said otherwise, and paged: `limit` rows
-/// before (older than) `page.after`.
+/// before (older than) `page.after` (`paging_is_stable_while_rows_come_and_go`).
 pub trait Queries: Send + Sync + 'static {
     /// Instances that match.
     ///
@@ -129,7 +143,7 @@ pub trait Queries: Send + Sync + 'static {
     /// The store cannot be read.
     fn instance(&self, key: InstanceKey) -> Result<Option<InstanceRow>, Error>;
 
-    /// How many instances have each sub-status (indexed by its code).
+    /// How many instances have each sub-status, indexed by its code (`counts_follow_every_change`).
     ///
     /// # Errors
     /// The store cannot be read.
@@ -147,7 +161,8 @@ pub trait Queries: Send + Sync + 'static {
     /// The store cannot be read.
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error>;
 
-    /// The highest version number ever given to this process id, deleted ones included; 0 for none.
+    /// The highest version number ever given to this process id, deleted ones included; 0 for none
+    /// (`versions_are_never_reused`).
     ///
     /// # Errors
     /// The store cannot be read.

@@ -14,7 +14,10 @@ pub(crate) fn variables_of(message: &MessageRow) -> Result<Variables, Error> {
     Variables::parse(&message.variables).map_err(|cause| {
         Error::new(
             ErrorKind::Internal,
-            format!("the payload of message {} is not a JSON object: {cause}", message.key),
+            format!(
+                "the payload of message {} is not a JSON object: {cause}",
+                message.key
+            ),
         )
     })
 }
@@ -37,7 +40,10 @@ pub(crate) fn delivery(
         expires_at: message.expires_at,
     };
     let payload = minicbor::to_vec(&stimulus).map_err(|cause| {
-        Error::new(ErrorKind::Internal, format!("message {} cannot be encoded: {cause}", message.key))
+        Error::new(
+            ErrorKind::Internal,
+            format!("message {} cannot be encoded: {cause}", message.key),
+        )
     })?;
     Ok(StimulusRow {
         key: tidegate_model::StimulusKey(0),

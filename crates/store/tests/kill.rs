@@ -8,7 +8,9 @@ use std::sync::{Arc, mpsc};
 
 use tidegate_model::{DefinitionKey, InstanceKey, SubStatus, Timestamp};
 use tidegate_store::sqlite::SqliteStore;
-use tidegate_store::{Batch, Commit, CommitResult, InstanceRow, InstanceUpdate, JournalRow, Queries, Store, Write};
+use tidegate_store::{
+    Batch, Commit, CommitResult, InstanceRow, InstanceUpdate, JournalRow, Queries, Store, Write,
+};
 
 const CHILD: &str = "TIDEGATE_STORE_KILL_CHILD";
 const INSTANCES: u64 = 8;
@@ -46,20 +48,27 @@ fn told_commits_survive_a_kill() {
         child.wait().unwrap();
         // What it told before it died and we had not read yet.
         for line in lines.map_while(Result::ok) {
-            if let Some((key, revision)) = line.strip_prefix("told ").and_then(|rest| rest.split_once(' ')) {
-                if let Ok(revision) = revision.parse() {
-                    told[key.parse::<usize>().unwrap()] = revision;
-                }
+            let said = line.strip_prefix("told ").and_then(|rest| rest.split_once(' '));
+            if let Some((key, Ok(revision))) = said.map(|(key, revision)| (key, revision.parse())) {
+                told[key.parse::<usize>().unwrap()] = revision;
             }
         }
         let store = SqliteStore::open(&path).unwrap();
         for key in 1..=INSTANCES {
             let found = store.load(InstanceKey(key)).unwrap();
             let revision = found.as_ref().map_or(0, |found| found.row.revision);
-            assert!(revision >= told[key as usize], "instance {key}: told {}, found {revision}", told[key as usize]);
+            assert!(
+                revision >= told[key as usize],
+                "instance {key}: told {}, found {revision}",
+                told[key as usize]
+            );
             let journal = store.journal(InstanceKey(key), 0, usize::MAX).unwrap();
             let revisions: Vec<u64> = journal.iter().map(|row| row.revision).collect();
-            assert_eq!(revisions, (1..=revision).collect::<Vec<_>>(), "row and journal are one unit");
+            assert_eq!(
+                revisions,
+                (1..=revision).collect::<Vec<_>>(),
+                "row and journal are one unit"
+            );
         }
         assert_eq!(store.counts().unwrap().iter().sum::<u64>(), INSTANCES);
     }
@@ -70,7 +79,12 @@ fn commit_for_ever(path: &str) -> ! {
     let store = SqliteStore::open(path.as_ref()).unwrap();
     let epoch = store.activate().unwrap().epoch;
     let mut revisions: Vec<u64> = (0..=INSTANCES)
-        .map(|key| store.instance(InstanceKey(key)).unwrap().map_or(0, |row| row.revision))
+        .map(|key| {
+            store
+                .instance(InstanceKey(key))
+                .unwrap()
+                .map_or(0, |row| row.revision)
+        })
         .collect();
     loop {
         let commits = (1..=INSTANCES).map(|key| {
@@ -81,12 +95,20 @@ fn commit_for_ever(path: &str) -> ! {
         let done = Box::new(move |results: Vec<CommitResult>| {
             let _ = tell.send(results.iter().all(Result::is_ok));
         });
-        store.submit(Batch { epoch, key_high: 0, commits: commits.collect(), done });
+        store.submit(Batch {
+            epoch,
+            key_high: 0,
+            commits: commits.collect(),
+            done,
+        });
         assert_eq!(told.recv(), Ok(true));
         let mut out = std::io::stdout().lock();
         for key in 1..=INSTANCES {
             // A parent that is gone ends the child.
-            if writeln!(out, "told {key} {}", revisions[key as usize]).and_then(|()| out.flush()).is_err() {
+            if writeln!(out, "told {key} {}", revisions[key as usize])
+                .and_then(|()| out.flush())
+                .is_err()
+            {
                 std::process::exit(0);
             }
         }
@@ -95,7 +117,12 @@ fn commit_for_ever(path: &str) -> ! {
 
 fn next(key: u64, revision: u64) -> Commit {
     let key = InstanceKey(key);
-    let journal = JournalRow { instance: key, revision, first_sequence: revision, payload: vec![3; 300] };
+    let journal = JournalRow {
+        instance: key,
+        revision,
+        first_sequence: revision,
+        payload: vec![3; 300],
+    };
     let instance = if revision == 1 {
         let row = InstanceRow {
             key,
@@ -112,7 +139,10 @@ fn next(key: u64, revision: u64) -> Commit {
             started_at: Timestamp::from_ms(1_000),
             ended_at: None,
         };
-        Write::CreateInstance { row: Box::new(row), state: None }
+        Write::CreateInstance {
+            row: Box::new(row),
+            state: None,
+        }
     } else {
         Write::UpdateInstance(InstanceUpdate {
             key,
@@ -121,8 +151,11 @@ fn next(key: u64, revision: u64) -> Commit {
             incident_count: 0,
             attempts: 0,
             ended_at: None,
-            state: (revision % 3 == 0).then(|| vec![4; 30_000]),
+            state: revision.is_multiple_of(3).then(|| vec![4; 30_000]),
         })
     };
-    Commit { expect: vec![], writes: vec![instance, Write::Journal(journal)] }
+    Commit {
+        expect: vec![],
+        writes: vec![instance, Write::Journal(journal)],
+    }
 }

@@ -14,7 +14,8 @@ use rusqlite::ffi;
 use tidegate_model::{DefinitionKey, InstanceKey, SubStatus, Timestamp};
 use tidegate_store::sqlite::{Options, SqliteStore};
 use tidegate_store::{
-    Batch, Commit, CommitError, CommitResult, ErrorKind, InstanceRow, InstanceUpdate, JournalRow, Queries, Store, Write,
+    Batch, Commit, CommitError, CommitResult, ErrorKind, InstanceRow, InstanceUpdate, JournalRow, Queries,
+    Store, Write,
 };
 
 const VFS: &CStr = c"forgetful";
@@ -53,17 +54,31 @@ fn check(image: &PowerCut, seed: u64) {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }
     let what = format!("seed {seed}, told {}", image.told);
-    let store = SqliteStore::open(&folder.path().join("tidegate.db")).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let store = SqliteStore::open(&folder.path().join("tidegate.db"))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut revisions = Vec::new();
     for key in 1..=INSTANCES {
-        let found = store.load(InstanceKey(key)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = store
+            .load(InstanceKey(key))
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
         let revision = found.as_ref().map_or(0, |found| found.row.revision);
-        let journal: Vec<u64> =
-            store.journal(InstanceKey(key), 0, usize::MAX).unwrap().iter().map(|row| row.revision).collect();
-        assert_eq!(journal, (1..=revision).collect::<Vec<_>>(), "{what}: row and journal are one unit");
+        let journal: Vec<u64> = store
+            .journal(InstanceKey(key), 0, usize::MAX)
+            .unwrap()
+            .iter()
+            .map(|row| row.revision)
+            .collect();
+        assert_eq!(
+            journal,
+            (1..=revision).collect::<Vec<_>>(),
+            "{what}: row and journal are one unit"
+        );
         revisions.push(revision);
     }
-    assert!(revisions.iter().all(|revision| *revision >= image.told), "{what}: found {revisions:?}");
+    assert!(
+        revisions.iter().all(|revision| *revision >= image.told),
+        "{what}: found {revisions:?}"
+    );
     store.close();
 }
 
@@ -77,7 +92,10 @@ fn a_failed_sync_leaves_the_commit_in_doubt() {
     assert!(run(&store, epoch, one(1), || ()).remove(0).is_ok());
     disk().fail(folder.path(), Some(Fault::Sync));
     match run(&store, epoch, one(2), || ()).remove(0) {
-        Err(CommitError::Failed { error, may_have_happened: true }) => {
+        Err(CommitError::Failed {
+            error,
+            may_have_happened: true,
+        }) => {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         }
         other => panic!("{other:?}"),
@@ -98,22 +116,41 @@ fn a_log_without_space_fails_as_full() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("tidegate.db"));
     let epoch = store.activate().unwrap().epoch;
-    assert!(run(&store, epoch, vec![next(1, 1, 0), next(2, 1, 0)], || ()).iter().all(Result::is_ok));
+    assert!(
+        run(&store, epoch, vec![next(1, 1, 0), next(2, 1, 0)], || ())
+            .iter()
+            .all(Result::is_ok)
+    );
     disk().fail(folder.path(), Some(Fault::Full));
     for result in run(&store, epoch, (1..=2).map(|key| next(key, 2, 0)).collect(), || ()) {
         match result {
-            Err(CommitError::Failed { error, may_have_happened: false }) => assert_eq!(error.kind(), ErrorKind::Full),
+            Err(CommitError::Failed {
+                error,
+                may_have_happened: false,
+            }) => assert_eq!(error.kind(), ErrorKind::Full),
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(store.instance(InstanceKey(1)).unwrap().unwrap().revision, 1);
     disk().fail(folder.path(), None);
-    assert!(run(&store, epoch, vec![next(1, 2, 0), next(2, 2, 0)], || ()).iter().all(Result::is_ok));
+    assert!(
+        run(&store, epoch, vec![next(1, 2, 0), next(2, 2, 0)], || ())
+            .iter()
+            .all(Result::is_ok)
+    );
 }
 
 fn open(path: &Path) -> SqliteStore {
+    registered();
     let vfs = Some(VFS.to_str().unwrap().to_owned());
-    SqliteStore::open_with(path, &Options { vfs, ..Options::default() }).unwrap()
+    SqliteStore::open_with(
+        path,
+        &Options {
+            vfs,
+            ..Options::default()
+        },
+    )
+    .unwrap()
 }
 
 fn run(
@@ -127,13 +164,23 @@ fn run(
         told();
         let _ = tell.send(outcome);
     });
-    store.submit(Batch { epoch, key_high: 0, commits, done });
+    store.submit(Batch {
+        epoch,
+        key_high: 0,
+        commits,
+        done,
+    });
     results.recv().unwrap()
 }
 
 fn next(key: u64, revision: u64, seed: u64) -> Commit {
     let key = InstanceKey(key);
-    let journal = JournalRow { instance: key, revision, first_sequence: revision, payload: vec![3; 200] };
+    let journal = JournalRow {
+        instance: key,
+        revision,
+        first_sequence: revision,
+        payload: vec![3; 200],
+    };
     let instance = if revision == 1 {
         let row = InstanceRow {
             key,
@@ -150,7 +197,10 @@ fn next(key: u64, revision: u64, seed: u64) -> Commit {
             started_at: Timestamp::from_ms(1_000),
             ended_at: None,
         };
-        Write::CreateInstance { row: Box::new(row), state: None }
+        Write::CreateInstance {
+            row: Box::new(row),
+            state: None,
+        }
     } else {
         Write::UpdateInstance(InstanceUpdate {
             key,
@@ -159,10 +209,15 @@ fn next(key: u64, revision: u64, seed: u64) -> Commit {
             incident_count: 0,
             attempts: 0,
             ended_at: None,
-            state: ((revision + seed) % 3 == 0).then(|| vec![revision as u8; 90_000]),
+            state: (revision + seed)
+                .is_multiple_of(3)
+                .then(|| vec![revision as u8; 90_000]),
         })
     };
-    Commit { expect: vec![], writes: vec![instance, Write::Journal(journal)] }
+    Commit {
+        expect: vec![],
+        writes: vec![instance, Write::Journal(journal)],
+    }
 }
 
 // The disk.
@@ -208,7 +263,12 @@ impl Disk {
     fn watch(&self, folder: &Path, seed: u64) {
         let mut state = self.0.lock().unwrap();
         let faults = std::mem::take(&mut state.faults);
-        *state = State { watched: folder.to_owned(), random: seed, faults, ..State::default() };
+        *state = State {
+            watched: folder.to_owned(),
+            random: seed,
+            faults,
+            ..State::default()
+        };
     }
 
     fn told(&self, revision: u64) {
@@ -257,7 +317,10 @@ impl Disk {
 
 impl State {
     fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.random >> 33
     }
 
@@ -265,7 +328,7 @@ impl State {
     fn perhaps_cut(&mut self) {
         self.changes += 1;
         let is_time = self.told >= BATCHES * self.images.len() as u64 / IMAGES as u64;
-        if self.images.len() >= IMAGES || !is_time || self.next_random() % 20 != 0 {
+        if self.images.len() >= IMAGES || !is_time || !self.next_random().is_multiple_of(20) {
             return;
         }
         let mut files = Vec::new();
@@ -292,7 +355,10 @@ impl State {
             }
             files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes));
         }
-        self.images.push(PowerCut { told: self.told, files });
+        self.images.push(PowerCut {
+            told: self.told,
+            files,
+        });
     }
 }
 
@@ -339,8 +405,14 @@ fn registered() -> &'static Registered {
             ours.zName = VFS.as_ptr();
             ours.xOpen = Some(open_file);
             ours.xDelete = Some(delete_file);
-            assert_eq!(ffi::sqlite3_vfs_register(Box::into_raw(Box::new(ours)), 0), ffi::SQLITE_OK);
-            Registered { disk: Disk::default(), real }
+            assert_eq!(
+                ffi::sqlite3_vfs_register(Box::into_raw(Box::new(ours)), 0),
+                ffi::SQLITE_OK
+            );
+            Registered {
+                disk: Disk::default(),
+                real,
+            }
         }
     })
 }
@@ -409,7 +481,12 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     }
 }
 
-unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, length: c_int, at: i64) -> c_int {
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    data: *const c_void,
+    length: c_int,
+    at: i64,
+) -> c_int {
     // SAFETY: `data` has `length` bytes.
     unsafe {
         if let Some(path) = path_of(file) {

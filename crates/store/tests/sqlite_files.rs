@@ -10,7 +10,8 @@ use std::time::Duration;
 use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, SubStatus, Timestamp};
 use tidegate_store::sqlite::{Options, SqliteStore};
 use tidegate_store::{
-    Batch, Commit, CommitError, CommitResult, Error, ErrorKind, Expect, InstanceRow, InstanceUpdate, Queries, Store, Write,
+    Batch, Commit, CommitError, CommitResult, Error, ErrorKind, Expect, InstanceRow, InstanceUpdate, Queries,
+    Store, Write,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +25,10 @@ impl Folder {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data").join("tidegate.db");
-        Self { _folder: folder, file }
+        Self {
+            _folder: folder,
+            file,
+        }
     }
 
     /// A closed store with `instances` instances, all of it in the database file.
@@ -32,11 +36,16 @@ impl Folder {
         let folder = Self::new();
         let store = SqliteStore::open(&folder.file).unwrap();
         let epoch = store.activate().unwrap().epoch;
-        let results = run(&store, epoch, (1..=instances).map(|key| commit(vec![create(key)])).collect());
+        let results = run(
+            &store,
+            epoch,
+            (1..=instances).map(|key| commit(vec![create(key)])).collect(),
+        );
         assert!(results.iter().all(Result::is_ok));
         store.close();
         let conn = rusqlite::Connection::open(&folder.file).unwrap();
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .unwrap();
         folder
     }
 
@@ -48,7 +57,10 @@ impl Folder {
 }
 
 fn commit(writes: Vec<Write>) -> Commit {
-    Commit { expect: vec![], writes }
+    Commit {
+        expect: vec![],
+        writes,
+    }
 }
 
 fn create(key: u64) -> Write {
@@ -71,7 +83,10 @@ fn create_with(key: u64, state_bytes: usize) -> Write {
         started_at: Timestamp::from_ms(1_000),
         ended_at: None,
     };
-    Write::CreateInstance { row: Box::new(row), state: Some(vec![7; state_bytes]) }
+    Write::CreateInstance {
+        row: Box::new(row),
+        state: Some(vec![7; state_bytes]),
+    }
 }
 
 fn update(key: u64, revision: u64) -> Write {
@@ -91,13 +106,21 @@ fn run(store: &SqliteStore, epoch: u64, commits: Vec<Commit>) -> Vec<CommitResul
     let done = Box::new(move |results| {
         let _ = tell.send(results);
     });
-    store.submit(Batch { epoch, key_high: 0, commits, done });
+    store.submit(Batch {
+        epoch,
+        key_high: 0,
+        commits,
+        done,
+    });
     told.recv_timeout(PATIENCE).unwrap()
 }
 
 fn kind_of(result: &CommitResult) -> ErrorKind {
     match result {
-        Err(CommitError::Failed { error, may_have_happened: false }) => error.kind(),
+        Err(CommitError::Failed {
+            error,
+            may_have_happened: false,
+        }) => error.kind(),
         other => panic!("expected a failure that left nothing, found {other:?}"),
     }
 }
@@ -105,7 +128,12 @@ fn kind_of(result: &CommitResult) -> ErrorKind {
 /// The error of opening, which must name the file.
 fn refused(path: &Path) -> Error {
     let error = SqliteStore::open(path).err().expect("the store must not open");
-    assert!(error.to_string().contains(path.file_name().unwrap().to_str().unwrap()), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(path.file_name().unwrap().to_str().unwrap()),
+        "{error}"
+    );
     error
 }
 
@@ -115,8 +143,14 @@ fn a_folder_is_made_where_it_is_missing() {
     let store = tidegate_store::open(&format!("sqlite:{}", folder.file.display())).unwrap();
     assert_eq!(store.activate().unwrap().epoch, 1);
     assert!(folder.file.is_file());
-    assert_eq!(tidegate_store::open("postgres:x").err().unwrap().kind(), ErrorKind::Configuration);
-    assert_eq!(tidegate_store::open("sqlite:").err().unwrap().kind(), ErrorKind::Configuration);
+    assert_eq!(
+        tidegate_store::open("postgres:x").err().unwrap().kind(),
+        ErrorKind::Configuration
+    );
+    assert_eq!(
+        tidegate_store::open("sqlite:").err().unwrap().kind(),
+        ErrorKind::Configuration
+    );
 }
 
 #[test]
@@ -125,7 +159,12 @@ fn a_second_opener_is_told_who_holds_the_store() {
     let store = SqliteStore::open(&folder.file).unwrap();
     let error = refused(&folder.file);
     assert_eq!(error.kind(), ErrorKind::Locked);
-    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("process {}", std::process::id())),
+        "{error}"
+    );
     assert!(SqliteStore::open_wait(&folder.file, Duration::from_millis(1)).is_err());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| SqliteStore::open_wait(&folder.file, PATIENCE).map(drop));
@@ -142,7 +181,11 @@ fn a_file_that_is_no_database_is_refused() {
     for content in ["Dear diary, ".repeat(1_000), "short".to_owned()] {
         fs::write(&folder.file, &content).unwrap();
         assert_eq!(refused(&folder.file).kind(), ErrorKind::Damaged);
-        assert_eq!(fs::read_to_string(&folder.file).unwrap(), content, "it is left as it was");
+        assert_eq!(
+            fs::read_to_string(&folder.file).unwrap(),
+            content,
+            "it is left as it was"
+        );
     }
 }
 
@@ -150,7 +193,10 @@ fn a_file_that_is_no_database_is_refused() {
 fn a_database_of_another_program_is_refused() {
     let folder = Folder::new();
     fs::create_dir_all(folder.file.parent().unwrap()).unwrap();
-    rusqlite::Connection::open(&folder.file).unwrap().execute_batch("CREATE TABLE birds (name TEXT)").unwrap();
+    rusqlite::Connection::open(&folder.file)
+        .unwrap()
+        .execute_batch("CREATE TABLE birds (name TEXT)")
+        .unwrap();
     let error = refused(&folder.file);
     assert_eq!(error.kind(), ErrorKind::Damaged);
     assert!(error.to_string().contains("another program"), "{error}");
@@ -159,7 +205,10 @@ fn a_database_of_another_program_is_refused() {
 #[test]
 fn a_newer_schema_is_refused() {
     let folder = Folder::with_instances(1);
-    rusqlite::Connection::open(&folder.file).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    rusqlite::Connection::open(&folder.file)
+        .unwrap()
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
     let error = refused(&folder.file);
     assert_eq!(error.kind(), ErrorKind::NewerSchema);
     assert!(error.to_string().contains("99"), "{error}");
@@ -186,7 +235,12 @@ fn damaged_pages_are_found_at_the_start_of_a_small_store() {
 fn a_truncated_file_is_refused() {
     let folder = Folder::with_instances(2_000);
     let length = fs::metadata(&folder.file).unwrap().len();
-    OpenOptions::new().write(true).open(&folder.file).unwrap().set_len(length / 2 / 8_192 * 8_192).unwrap();
+    OpenOptions::new()
+        .write(true)
+        .open(&folder.file)
+        .unwrap()
+        .set_len(length / 2 / 8_192 * 8_192)
+        .unwrap();
     assert_eq!(refused(&folder.file).kind(), ErrorKind::Damaged);
 }
 
@@ -196,12 +250,19 @@ fn damaged_pages_of_a_large_store_are_named_where_they_are_met() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.file).unwrap();
     let epoch = store.activate().unwrap().epoch;
-    let results = run(&store, epoch, (1..=100).map(|key| commit(vec![create_with(key, 200_000)])).collect());
+    let results = run(
+        &store,
+        epoch,
+        (1..=100)
+            .map(|key| commit(vec![create_with(key, 200_000)]))
+            .collect(),
+    );
     assert!(results.iter().all(Result::is_ok));
     store.close();
     drop(store);
     let conn = rusqlite::Connection::open(&folder.file).unwrap();
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
     drop(conn);
     let pages = fs::metadata(&folder.file).unwrap().len() / 8_192;
     for page in (pages / 4)..pages {
@@ -222,7 +283,10 @@ fn damaged_pages_of_a_large_store_are_named_where_they_are_met() {
     assert!(damaged > 10, "{damaged}");
     for key in 1..=100 {
         if let Err(error) = &run(&store, epoch, vec![commit(vec![update(key, 2)])])[0] {
-            assert!(matches!(error, CommitError::Failed { error, .. } if error.kind() == ErrorKind::Damaged), "{error:?}");
+            assert!(
+                matches!(error, CommitError::Failed { error, .. } if error.kind() == ErrorKind::Damaged),
+                "{error:?}"
+            );
         }
     }
 }
@@ -232,15 +296,24 @@ fn damaged_pages_of_a_large_store_are_named_where_they_are_met() {
 fn an_impossible_row_is_damage_and_no_panic() {
     let folder = Folder::with_instances(3);
     let conn = rusqlite::Connection::open(&folder.file).unwrap();
-    conn.execute("UPDATE instances SET sub_status = 77 WHERE key = 2", []).unwrap();
-    conn.execute("UPDATE instances SET is_split = 1 WHERE key = 3", []).unwrap();
+    conn.execute("UPDATE instances SET sub_status = 77 WHERE key = 2", [])
+        .unwrap();
+    conn.execute("UPDATE instances SET is_split = 1 WHERE key = 3", [])
+        .unwrap();
     drop(conn);
     let store = SqliteStore::open(&folder.file).unwrap();
     let epoch = store.activate().unwrap().epoch;
-    for error in [store.instance(InstanceKey(2)).unwrap_err(), store.load(InstanceKey(3)).unwrap_err()] {
+    for error in [
+        store.instance(InstanceKey(2)).unwrap_err(),
+        store.load(InstanceKey(3)).unwrap_err(),
+    ] {
         assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
     }
-    let results = run(&store, epoch, vec![commit(vec![update(1, 2)]), commit(vec![update(2, 2)])]);
+    let results = run(
+        &store,
+        epoch,
+        vec![commit(vec![update(1, 2)]), commit(vec![update(2, 2)])],
+    );
     assert!(results[0].is_ok());
     assert_eq!(kind_of(&results[1]), ErrorKind::Damaged);
 }
@@ -269,7 +342,14 @@ fn a_folder_that_cannot_be_written_is_refused() {
 #[test]
 fn a_full_disk_fails_commits_until_there_is_space() {
     let folder = Folder::new();
-    let store = SqliteStore::open_with(&folder.file, &Options { max_pages: Some(120), ..Options::default() }).unwrap();
+    let store = SqliteStore::open_with(
+        &folder.file,
+        &Options {
+            max_pages: Some(120),
+            ..Options::default()
+        },
+    )
+    .unwrap();
     let epoch = store.activate().unwrap().epoch;
     assert!(run(&store, epoch, vec![commit(vec![create(1)])])[0].is_ok());
 
@@ -277,7 +357,11 @@ fn a_full_disk_fails_commits_until_there_is_space() {
     let results = run(
         &store,
         epoch,
-        vec![commit(vec![create(2)]), commit(vec![create_with(3, 5_000_000)]), commit(vec![create(4)])],
+        vec![
+            commit(vec![create(2)]),
+            commit(vec![create_with(3, 5_000_000)]),
+            commit(vec![create(4)]),
+        ],
     );
     assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
     assert_eq!(kind_of(&results[1]), ErrorKind::Full);
@@ -289,13 +373,28 @@ fn a_full_disk_fails_commits_until_there_is_space() {
             Err(error) => break error,
         }
     };
-    let CommitError::Failed { error, may_have_happened: false } = error else { panic!("{error:?}") };
+    let CommitError::Failed {
+        error,
+        may_have_happened: false,
+    } = error
+    else {
+        panic!("{error:?}")
+    };
     assert_eq!(error.kind(), ErrorKind::Full);
-    assert!(error.kind().is_retryable() && error.to_string().contains("tidegate.db"), "{error}");
+    assert!(
+        error.kind().is_retryable() && error.to_string().contains("tidegate.db"),
+        "{error}"
+    );
     assert!(key > 12);
     assert_eq!(store.instance(InstanceKey(key)).unwrap(), None);
     assert_eq!(store.counts().unwrap().iter().sum::<u64>(), key - 10 + 3);
-    let many = run(&store, epoch, (1_000..1_050).map(|key| commit(vec![create_with(key, 20_000)])).collect());
+    let many = run(
+        &store,
+        epoch,
+        (1_000..1_050)
+            .map(|key| commit(vec![create_with(key, 20_000)]))
+            .collect(),
+    );
     assert!(many.iter().all(|result| kind_of(result) == ErrorKind::Full));
 
     store.limit_pages(100_000).unwrap();
@@ -303,7 +402,10 @@ fn a_full_disk_fails_commits_until_there_is_space() {
     store.close();
     drop(store);
     let store = SqliteStore::open(&folder.file).unwrap();
-    assert_eq!(store.load(InstanceKey(key)).unwrap().unwrap().state, Some(vec![7; 20_000]));
+    assert_eq!(
+        store.load(InstanceKey(key)).unwrap().unwrap().state,
+        Some(vec![7; 20_000])
+    );
     assert_eq!(store.counts().unwrap().iter().sum::<u64>(), key - 10 + 4);
 }
 
@@ -334,18 +436,48 @@ fn recoverable_instances_are_found_by_their_index() {
         rows.map(Result::unwrap).collect::<Vec<_>>().join("; ")
     };
     for (sql, index) in [
-        ("SELECT key FROM instances WHERE key < 9 AND sub_status IN (1) AND (sub_status = 1 OR sub_status = 3 OR sub_status = 5) ORDER BY key DESC LIMIT 5", "instances_recoverable"),
-        ("SELECT key FROM instances WHERE key < 9 AND sub_status IN (4) AND (sub_status = 0 OR sub_status = 4) ORDER BY key DESC LIMIT 5", "instances_waiting"),
-        ("SELECT key FROM instances WHERE key < 9 AND business_key = 'x' ORDER BY key DESC LIMIT 5", "instances_by_business_key"),
-        ("SELECT key FROM instances WHERE key < 9 AND parent = 3 ORDER BY key DESC LIMIT 5", "instances_by_parent"),
-        ("SELECT key FROM instances WHERE key < 9 AND incident_count > 0 ORDER BY key DESC LIMIT 5", "instances_troubled"),
-        ("SELECT key FROM jobs WHERE state = 0 AND job_type = 'a' AND tenant = 'b' AND not_before <= 5 ORDER BY key LIMIT 5", "jobs_available"),
-        ("SELECT key FROM jobs WHERE state = 1 AND job_type = 'a' AND tenant = 'b' AND (lease_until IS NULL OR lease_until <= 5) ORDER BY key LIMIT 5", "jobs_leased"),
-        ("SELECT due_at FROM timers WHERE due_at <= 9 AND (due_at, owner, element) > (1, 2, 3) ORDER BY due_at, owner, element LIMIT 5", "timers_by_due"),
-        ("SELECT id FROM subscriptions WHERE correlation_key = 'a' AND message_name = 'b' AND tenant = 'c' AND process_id > '' ORDER BY process_id, id LIMIT 1", "subscriptions_by_message"),
+        (
+            "SELECT key FROM instances WHERE key < 9 AND sub_status IN (1) AND (sub_status = 1 OR sub_status = 3 OR sub_status = 5) ORDER BY key DESC LIMIT 5",
+            "instances_recoverable",
+        ),
+        (
+            "SELECT key FROM instances WHERE key < 9 AND sub_status IN (4) AND (sub_status = 0 OR sub_status = 4) ORDER BY key DESC LIMIT 5",
+            "instances_waiting",
+        ),
+        (
+            "SELECT key FROM instances WHERE key < 9 AND business_key = 'x' ORDER BY key DESC LIMIT 5",
+            "instances_by_business_key",
+        ),
+        (
+            "SELECT key FROM instances WHERE key < 9 AND parent = 3 ORDER BY key DESC LIMIT 5",
+            "instances_by_parent",
+        ),
+        (
+            "SELECT key FROM instances WHERE key < 9 AND incident_count > 0 ORDER BY key DESC LIMIT 5",
+            "instances_troubled",
+        ),
+        (
+            "SELECT key FROM jobs WHERE state = 0 AND job_type = 'a' AND tenant = 'b' AND not_before <= 5 ORDER BY key LIMIT 5",
+            "jobs_available",
+        ),
+        (
+            "SELECT key FROM jobs WHERE state = 1 AND job_type = 'a' AND tenant = 'b' AND (lease_until IS NULL OR lease_until <= 5) ORDER BY key LIMIT 5",
+            "jobs_leased",
+        ),
+        (
+            "SELECT due_at FROM timers WHERE due_at <= 9 AND (due_at, owner, element) > (1, 2, 3) ORDER BY due_at, owner, element LIMIT 5",
+            "timers_by_due",
+        ),
+        (
+            "SELECT id FROM subscriptions WHERE correlation_key = 'a' AND message_name = 'b' AND tenant = 'c' AND process_id > '' ORDER BY process_id, id LIMIT 1",
+            "subscriptions_by_message",
+        ),
     ] {
         let plan = plan(sql);
-        assert!(plan.contains(index) && !plan.contains("SCAN instances;"), "{sql}: {plan}");
+        assert!(
+            plan.contains(index) && !plan.contains("SCAN instances;"),
+            "{sql}: {plan}"
+        );
     }
 }
 
@@ -360,8 +492,17 @@ fn a_late_batch_of_a_former_process_is_fenced() {
     let store = SqliteStore::open(&folder.file).unwrap();
     let new = store.activate().unwrap().epoch;
     assert!(new > old);
-    assert_eq!(kind_of(&run(&store, old, vec![commit(vec![update(1, 2)])])[0]), ErrorKind::Fenced);
-    let gone = Commit { expect: vec![Expect::Stimulus(StimulusKey(1))], writes: vec![update(1, 2)] };
-    assert!(matches!(run(&store, new, vec![gone])[0], Err(CommitError::Refused(_))));
+    assert_eq!(
+        kind_of(&run(&store, old, vec![commit(vec![update(1, 2)])])[0]),
+        ErrorKind::Fenced
+    );
+    let gone = Commit {
+        expect: vec![Expect::Stimulus(StimulusKey(1))],
+        writes: vec![update(1, 2)],
+    };
+    assert!(matches!(
+        run(&store, new, vec![gone])[0],
+        Err(CommitError::Refused(_))
+    ));
     assert!(run(&store, new, vec![commit(vec![update(1, 2)])])[0].is_ok());
 }

@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::http::{Answer, Client, Failure, print_diagnostics};
 use super::print::{cell, fields, list, text};
-use crate::args::{Call, Cancel, ClientCommand, CompleteTask, Deploy, Instances, KeyOnly, Message, Output, Pause, Reason, Retry, Start};
+use crate::args::{
+    Call, Cancel, ClientCommand, CompleteTask, Deploy, Instances, KeyOnly, Message, Output, Pause, Reason,
+    Retry, Start,
+};
 use crate::terminal;
 
 const RUNTIME: [&str; 2] = ["admin", "workflow-runtime"];
@@ -24,29 +27,58 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
         ClientCommand::Cancel(call) => cancel(call).await,
         ClientCommand::Message(call) => message(call).await,
         ClientCommand::Definitions(call) => {
-            let answer = Client::new(&call.connection)?.get(&["process-definitions"], &[]).await?;
-            let columns = [("definition", "definitionKey"), ("process", "processId"), ("version", "version"), ("name", "name"), ("resource", "resource"), ("deployed", "deployedAt")];
+            let answer = Client::new(&call.connection)?
+                .get(&["process-definitions"], &[])
+                .await?;
+            let columns = [
+                ("definition", "definitionKey"),
+                ("process", "processId"),
+                ("version", "version"),
+                ("name", "name"),
+                ("resource", "resource"),
+                ("deployed", "deployedAt"),
+            ];
             show(call.connection.output, &answer, |value| list(value, columns))
         }
         ClientCommand::Incidents(call) => {
             let answer = Client::new(&call.connection)?.get(&["incidents"], &[]).await?;
-            let columns = [("incident", "incidentKey"), ("instance", "instanceKey"), ("process", "processId"), ("element", "elementId"), ("code", "code"), ("raised", "raisedAt"), ("message", "message")];
+            let columns = [
+                ("incident", "incidentKey"),
+                ("instance", "instanceKey"),
+                ("process", "processId"),
+                ("element", "elementId"),
+                ("code", "code"),
+                ("raised", "raisedAt"),
+                ("message", "message"),
+            ];
             show(call.connection.output, &answer, |value| list(value, columns))
         }
         ClientCommand::Retry(call) => retry(call).await,
         ClientCommand::Tasks(call) => {
             let answer = Client::new(&call.connection)?.get(&["user-tasks"], &[]).await?;
-            let columns = [("task", "userTaskKey"), ("instance", "instanceKey"), ("process", "processId"), ("element", "elementId"), ("name", "name"), ("assignee", "assignee"), ("created", "createdAt")];
+            let columns = [
+                ("task", "userTaskKey"),
+                ("instance", "instanceKey"),
+                ("process", "processId"),
+                ("element", "elementId"),
+                ("name", "name"),
+                ("assignee", "assignee"),
+                ("created", "createdAt"),
+            ];
             show(call.connection.output, &answer, |value| list(value, columns))
         }
         ClientCommand::CompleteTask(call) => complete_task(call).await,
         ClientCommand::Status(call) => {
-            let answer = Client::new(&call.connection)?.get(&runtime("status"), &[]).await?;
+            let answer = Client::new(&call.connection)?
+                .get(&runtime("status"), &[])
+                .await?;
             show(call.connection.output, &answer, status)
         }
         ClientCommand::Pause(call) => pause(call).await,
         ClientCommand::Resume(call) => {
-            let answer = Client::new(&call.connection)?.post(&runtime("resume"), &json!({}), Duration::ZERO).await?;
+            let answer = Client::new(&call.connection)?
+                .post(&runtime("resume"), &json!({}), Duration::ZERO)
+                .await?;
             show(call.connection.output, &answer, status)
         }
         ClientCommand::ForceDrain(call) => force_drain(call).await,
@@ -67,7 +99,9 @@ fn show(output: Output, answer: &Answer, table: impl FnOnce(&Value)) -> Result<(
 
 /// A body of what was given.
 fn body<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
-    let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let given = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())
 }
 
@@ -80,15 +114,27 @@ async fn deploy(call: Call<Deploy>) -> Result<(), Failure> {
     let mut form = reqwest::multipart::Form::new();
     for file in &call.request.files {
         let bytes = std::fs::read(file);
-        let bytes = bytes.map_err(|error| Failure::Other(format!("`{}` cannot be read: {error}", file.display())))?;
+        let bytes =
+            bytes.map_err(|error| Failure::Other(format!("`{}` cannot be read: {error}", file.display())))?;
         // The path as it was written: diagnostics can then be followed.
-        form = form.part("resources", reqwest::multipart::Part::bytes(bytes).file_name(file.display().to_string()));
+        form = form.part(
+            "resources",
+            reqwest::multipart::Part::bytes(bytes).file_name(file.display().to_string()),
+        );
     }
     let answer = client.upload(&["deployments"], form).await?;
     print_diagnostics(&answer.value["warnings"]);
     show(call.connection.output, &answer, |value| {
         let definitions = json!({ "items": value["definitions"], "next": null });
-        list(&definitions, [("process", "processId"), ("version", "version"), ("definition", "definitionKey"), ("name", "name")]);
+        list(
+            &definitions,
+            [
+                ("process", "processId"),
+                ("version", "version"),
+                ("definition", "definitionKey"),
+                ("name", "name"),
+            ],
+        );
     })
 }
 
@@ -100,17 +146,34 @@ async fn start(call: Call<Start>) -> Result<(), Failure> {
         ("variables", variables(request.variables)),
         ("businessKey", request.business_key.map(Value::from)),
         ("awaitCompletion", request.wait.then_some(Value::from(true))),
-        ("requestTimeoutMs", request.wait.then(|| milliseconds(request.timeout))),
+        (
+            "requestTimeoutMs",
+            request.wait.then(|| milliseconds(request.timeout)),
+        ),
     ]);
     let client = Client::new(&call.connection)?;
-    let answer = client.post(&["process-instances"], &request_body, request.timeout).await?;
+    let answer = client
+        .post(&["process-instances"], &request_body, request.timeout)
+        .await?;
     show(call.connection.output, &answer, |value| {
-        fields(value, [("instance", "instanceKey"), ("process", "processId"), ("version", "version"), ("status", "status"), ("sub-status", "subStatus")]);
+        fields(
+            value,
+            [
+                ("instance", "instanceKey"),
+                ("process", "processId"),
+                ("version", "version"),
+                ("status", "status"),
+                ("sub-status", "subStatus"),
+            ],
+        );
         if value["accepted"] == true {
             terminal::line("accepted: it is durable and runs when the runtime takes new work again");
         }
         if !value["variables"].is_null() {
-            terminal::line(&terminal::printable(&format!("variables     {}", value["variables"])));
+            terminal::line(&terminal::printable(&format!(
+                "variables     {}",
+                value["variables"]
+            )));
         }
     })
 }
@@ -130,20 +193,43 @@ async fn instances(call: Call<Instances>) -> Result<(), Failure> {
         ("hasIncident", request.has_incident.then(|| "true".to_owned())),
     ];
     query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    let answer = Client::new(&call.connection)?.get(&["process-instances"], &query).await?;
-    let columns = [("instance", "instanceKey"), ("process", "processId"), ("version", "version"), ("status", "status"), ("sub-status", "subStatus"), ("incidents", "incidentCount"), ("business key", "businessKey"), ("started", "startedAt"), ("ended", "endedAt")];
+    let answer = Client::new(&call.connection)?
+        .get(&["process-instances"], &query)
+        .await?;
+    let columns = [
+        ("instance", "instanceKey"),
+        ("process", "processId"),
+        ("version", "version"),
+        ("status", "status"),
+        ("sub-status", "subStatus"),
+        ("incidents", "incidentCount"),
+        ("business key", "businessKey"),
+        ("started", "startedAt"),
+        ("ended", "endedAt"),
+    ];
     show(call.connection.output, &answer, |value| list(value, columns))
 }
 
 async fn instance(call: Call<KeyOnly>) -> Result<(), Failure> {
-    let answer = Client::new(&call.connection)?.get(&["process-instances", &call.request.key], &[]).await?;
+    let answer = Client::new(&call.connection)?
+        .get(&["process-instances", &call.request.key], &[])
+        .await?;
     show(call.connection.output, &answer, |value| {
         instance_fields(value);
         for token in value["tokens"].as_array().into_iter().flatten() {
-            terminal::line(&terminal::printable(&format!("at            {} ({})", cell(token, "elementId"), cell(token, "state"))));
+            terminal::line(&terminal::printable(&format!(
+                "at            {} ({})",
+                cell(token, "elementId"),
+                cell(token, "state")
+            )));
         }
         for wait in value["waitingFor"].as_array().into_iter().flatten() {
-            let line = format!("waits for     {} {} in {}", cell(wait, "kind"), cell(wait, "detail"), cell(wait, "elementId"));
+            let line = format!(
+                "waits for     {} {} in {}",
+                cell(wait, "kind"),
+                cell(wait, "detail"),
+                cell(wait, "elementId")
+            );
             terminal::line(&terminal::printable(&line));
         }
     })
@@ -177,7 +263,10 @@ async fn history(call: Call<KeyOnly>) -> Result<(), Failure> {
         query.truncate(1);
         query.push(("after", next));
         let mut page = client.get(&path, &query).await?;
-        if let (Some(all), Some(more)) = (answer.value["items"].as_array_mut(), page.value["items"].as_array_mut()) {
+        if let (Some(all), Some(more)) = (
+            answer.value["items"].as_array_mut(),
+            page.value["items"].as_array_mut(),
+        ) {
             all.append(more);
         }
         answer.value["next"] = page.value["next"].take();
@@ -185,14 +274,22 @@ async fn history(call: Call<KeyOnly>) -> Result<(), Failure> {
     if !is_whole {
         answer.text = answer.value.to_string();
     }
-    let columns = [("#", "sequence"), ("time", "time"), ("event", "event"), ("element", "elementId"), ("payload", "payload")];
+    let columns = [
+        ("#", "sequence"),
+        ("time", "time"),
+        ("event", "event"),
+        ("element", "elementId"),
+        ("payload", "payload"),
+    ];
     show(call.connection.output, &answer, |value| list(value, columns))
 }
 
 async fn cancel(call: Call<Cancel>) -> Result<(), Failure> {
     let request_body = body([("reason", call.request.reason.map(Value::from))]);
     let path = ["process-instances", &call.request.key, "cancel"];
-    let answer = Client::new(&call.connection)?.post(&path, &request_body, Duration::ZERO).await?;
+    let answer = Client::new(&call.connection)?
+        .post(&path, &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, instance_fields)
 }
 
@@ -204,10 +301,17 @@ async fn message(call: Call<Message>) -> Result<(), Failure> {
         ("variables", variables(request.variables)),
         ("timeToLiveMs", request.time_to_live.map(milliseconds)),
     ]);
-    let answer = Client::new(&call.connection)?.post(&["messages"], &request_body, Duration::ZERO).await?;
+    let answer = Client::new(&call.connection)?
+        .post(&["messages"], &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, |value| {
         fields(value, [("message", "messageKey")]);
-        let takers: Vec<_> = value["deliveredTo"].as_array().into_iter().flatten().map(text).collect();
+        let takers: Vec<_> = value["deliveredTo"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(text)
+            .collect();
         match takers.as_slice() {
             [] => terminal::line("accepted: it waits for a taker"),
             takers => terminal::line(&format!("delivered to  {}", takers.join(", "))),
@@ -218,14 +322,18 @@ async fn message(call: Call<Message>) -> Result<(), Failure> {
 async fn retry(call: Call<Retry>) -> Result<(), Failure> {
     let request_body = body([("retries", call.request.retries.map(Value::from))]);
     let path = ["incidents", &call.request.key, "retry"];
-    let answer = Client::new(&call.connection)?.post(&path, &request_body, Duration::ZERO).await?;
+    let answer = Client::new(&call.connection)?
+        .post(&path, &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, advanced)
 }
 
 async fn complete_task(call: Call<CompleteTask>) -> Result<(), Failure> {
     let request_body = body([("variables", variables(call.request.variables))]);
     let path = ["user-tasks", &call.request.key, "complete"];
-    let answer = Client::new(&call.connection)?.post(&path, &request_body, Duration::ZERO).await?;
+    let answer = Client::new(&call.connection)?
+        .post(&path, &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, advanced)
 }
 
@@ -238,14 +346,21 @@ fn advanced(value: &Value) {
 }
 
 async fn pause(call: Call<Pause>) -> Result<(), Failure> {
-    let request_body = body([("reason", call.request.reason.map(Value::from)), ("until", call.request.until.map(Value::from))]);
-    let answer = Client::new(&call.connection)?.post(&runtime("pause"), &request_body, Duration::ZERO).await?;
+    let request_body = body([
+        ("reason", call.request.reason.map(Value::from)),
+        ("until", call.request.until.map(Value::from)),
+    ]);
+    let answer = Client::new(&call.connection)?
+        .post(&runtime("pause"), &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, status)
 }
 
 async fn force_drain(call: Call<Reason>) -> Result<(), Failure> {
     let request_body = body([("reason", call.request.reason.map(Value::from))]);
-    let answer = Client::new(&call.connection)?.post(&runtime("force-drain"), &request_body, Duration::ZERO).await?;
+    let answer = Client::new(&call.connection)?
+        .post(&runtime("force-drain"), &request_body, Duration::ZERO)
+        .await?;
     show(call.connection.output, &answer, |value| {
         let columns = [
             ("result", "overallResult"),
@@ -256,14 +371,21 @@ async fn force_drain(call: Call<Reason>) -> Result<(), Failure> {
         ];
         fields(&value["outcome"], columns);
         for cycle in value["outcome"]["cycles"].as_array().into_iter().flatten() {
-            terminal::line(&format!("  {} in {}: {}", cell(cycle, "instanceId"), cell(cycle, "activity"), cell(cycle, "fate")));
+            terminal::line(&format!(
+                "  {} in {}: {}",
+                cell(cycle, "instanceId"),
+                cell(cycle, "activity"),
+                cell(cycle, "fate")
+            ));
         }
     })
 }
 
 fn status(value: &Value) {
     let state = &value["state"];
-    let is_draining = state["reason"].as_str().is_some_and(|reason| reason.contains("Drain"));
+    let is_draining = state["reason"]
+        .as_str()
+        .is_some_and(|reason| reason.contains("Drain"));
     let word = match (state["isAcceptingNewWork"].as_bool(), is_draining) {
         (Some(true), _) => "accepting work",
         (Some(false), true) => "draining",
@@ -271,14 +393,45 @@ fn status(value: &Value) {
         (None, _) => "unavailable",
     };
     terminal::line(&format!("{:<14}{word}", "state"));
-    for (heading, name) in [("paused at", "pausedAt"), ("until", "pausedUntil"), ("reason", "pauseReasonText"), ("by", "pauseRequestedBy"), ("drain since", "drainStartedAt"), ("deadline", "drainDeadlineAt")] {
+    for (heading, name) in [
+        ("paused at", "pausedAt"),
+        ("until", "pausedUntil"),
+        ("reason", "pauseReasonText"),
+        ("by", "pauseRequestedBy"),
+        ("drain since", "drainStartedAt"),
+        ("deadline", "drainDeadlineAt"),
+    ] {
         if !state[name].is_null() {
-            terminal::line(&terminal::printable(&format!("{heading:<14}{}", cell(state, name))));
+            terminal::line(&terminal::printable(&format!(
+                "{heading:<14}{}",
+                cell(state, name)
+            )));
         }
     }
-    terminal::line(&format!("{:<14}{}", "live cycles", cell(value, "activeExecutionCycleCount")));
-    terminal::line(&format!("{:<14}{}", "queue", cell(&value["stimulusQueue"], "depth")));
-    terminal::line(&format!("{:<14}{}", "interrupted", cell(value, "interruptedInstanceCount")));
+    terminal::line(&format!(
+        "{:<14}{}",
+        "live cycles",
+        cell(value, "activeExecutionCycleCount")
+    ));
+    terminal::line(&format!(
+        "{:<14}{}",
+        "queue",
+        cell(&value["stimulusQueue"], "depth")
+    ));
+    terminal::line(&format!(
+        "{:<14}{}",
+        "interrupted",
+        cell(value, "interruptedInstanceCount")
+    ));
     let sources = value["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
-    terminal::table(["source", "state", "error"], sources.iter().map(|source| [cell(source, "name"), cell(source, "state"), cell(source, "lastError")]));
+    terminal::table(
+        ["source", "state", "error"],
+        sources.iter().map(|source| {
+            [
+                cell(source, "name"),
+                cell(source, "state"),
+                cell(source, "lastError"),
+            ]
+        }),
+    );
 }

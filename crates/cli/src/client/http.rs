@@ -43,7 +43,10 @@ impl Failure {
         match self {
             Self::Other(message) => terminal::error(message),
             Self::Problem(problem) => {
-                let detail = problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("the server said no");
+                let detail = problem["detail"]
+                    .as_str()
+                    .or(problem["title"].as_str())
+                    .unwrap_or("the server said no");
                 let code = problem["code"].as_str().unwrap_or("unknown");
                 terminal::error(&terminal::printable(&format!("{detail} [{code}]")));
                 print_diagnostics(&problem["diagnostics"]);
@@ -64,21 +67,32 @@ impl Client {
     /// For the server of the command line.
     pub fn new(connection: &Connection) -> Result<Self, Failure> {
         let other = |message: String| Failure::Other(message);
-        let base = format!("{}{}", connection.server.trim_end_matches('/'), connection.base_path.trim_end_matches('/'));
-        let base: Url = base.parse().map_err(|error| other(format!("`{base}` is no URL: {error}")))?;
+        let base = format!(
+            "{}{}",
+            connection.server.trim_end_matches('/'),
+            connection.base_path.trim_end_matches('/')
+        );
+        let base: Url = base
+            .parse()
+            .map_err(|error| other(format!("`{base}` is no URL: {error}")))?;
         if base.scheme() != "http" {
-            return Err(other(format!("`{base}`: only http:// is supported; put a proxy or tunnel in front for TLS")));
+            return Err(other(format!(
+                "`{base}`: only http:// is supported; put a proxy or tunnel in front for TLS"
+            )));
         }
         let token = match (&connection.token, &connection.token_file) {
             (Some(token), _) => Some(token.clone()),
             (None, Some(file)) => {
                 let text = std::fs::read_to_string(file);
-                let text = text.map_err(|error| other(format!("`{}` cannot be read: {error}", file.display())))?;
+                let text =
+                    text.map_err(|error| other(format!("`{}` cannot be read: {error}", file.display())))?;
                 Some(text.trim().to_owned())
             }
             (None, None) => None,
         };
-        let http = reqwest::Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none());
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .redirect(reqwest::redirect::Policy::none());
         let http = http.build().map_err(|error| other(error.to_string()))?;
         Ok(Self { http, base, token })
     }
@@ -94,12 +108,17 @@ impl Client {
 
     /// POST with a JSON body. The server may wait for `wait` before it answers.
     pub async fn post(&self, path: &[&str], body: &Value, wait: Duration) -> Result<Answer, Failure> {
-        self.send(self.request(Method::POST, self.url(path)).json(body), wait).await
+        self.send(self.request(Method::POST, self.url(path)).json(body), wait)
+            .await
     }
 
     /// POST of files.
     pub async fn upload(&self, path: &[&str], form: reqwest::multipart::Form) -> Result<Answer, Failure> {
-        self.send(self.request(Method::POST, self.url(path)).multipart(form), Duration::ZERO).await
+        self.send(
+            self.request(Method::POST, self.url(path)).multipart(form),
+            Duration::ZERO,
+        )
+        .await
     }
 
     fn url(&self, path: &[&str]) -> Url {
@@ -121,7 +140,11 @@ impl Client {
     async fn send(&self, request: RequestBuilder, wait: Duration) -> Result<Answer, Failure> {
         let unreachable = |error: reqwest::Error| {
             let mut message = format!("no answer from {}: ", self.base);
-            message.push_str(if error.is_timeout() { "it took too long" } else { "it cannot be reached" });
+            message.push_str(if error.is_timeout() {
+                "it took too long"
+            } else {
+                "it cannot be reached"
+            });
             if error.is_connect() {
                 message.push_str("; is the server running? (--server, `tidegate serve`)");
             }
@@ -137,6 +160,9 @@ impl Client {
         if value.is_object() {
             return Err(Failure::Problem(value));
         }
-        Err(Failure::Other(format!("{} answered {status}; is it a Tidegate server?", self.base)))
+        Err(Failure::Other(format!(
+            "{} answered {status}; is it a Tidegate server?",
+            self.base
+        )))
     }
 }

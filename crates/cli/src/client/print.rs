@@ -25,7 +25,10 @@ pub fn list<const N: usize>(answer: &Value, columns: [(&str, &str); N]) {
     if items.is_empty() {
         return terminal::line("none");
     }
-    terminal::table(columns.map(|(heading, _)| heading), items.iter().map(|item| columns.map(|(_, name)| cell(item, name))));
+    terminal::table(
+        columns.map(|(heading, _)| heading),
+        items.iter().map(|item| columns.map(|(_, name)| cell(item, name))),
+    );
     if !answer["next"].is_null() {
         terminal::line("(there are more; ask for them with --limit or narrow the list)");
     }
@@ -34,6 +37,9 @@ pub fn list<const N: usize>(answer: &Value, columns: [(&str, &str); N]) {
 /// Names and values, one row each.
 pub fn fields<const N: usize>(answer: &Value, columns: [(&str, &str); N]) {
     for (heading, name) in columns {
-        terminal::line(&terminal::printable(&format!("{heading:<14}{}", cell(answer, name))));
+        terminal::line(&terminal::printable(&format!(
+            "{heading:<14}{}",
+            cell(answer, name)
+        )));
     }
 }

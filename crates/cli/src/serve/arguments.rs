@@ -34,9 +34,16 @@ impl Args for ServeArguments {
             let arg = Arg::new(setting.key).long(setting.key).help(setting.help);
             let is_switch = setting.value.is_empty();
             command.arg(if is_switch {
-                arg.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
+                arg.value_name("true|false")
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("true")
             } else {
-                arg.value_name(setting.value).help(format!("{} [env: {}]", setting.help, variable(setting.key)))
+                arg.value_name(setting.value).help(format!(
+                    "{} [env: {}]",
+                    setting.help,
+                    variable(setting.key)
+                ))
             })
         })
     }
@@ -52,7 +59,10 @@ impl FromArgMatches for ServeArguments {
             let text = matches.get_one::<String>(setting.key)?;
             Some((setting.key, text.clone()))
         });
-        Ok(Self { config: matches.get_one::<PathBuf>("config").cloned(), given: given.collect() })
+        Ok(Self {
+            config: matches.get_one::<PathBuf>("config").cloned(),
+            given: given.collect(),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -40,24 +40,39 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
     let mut read = Reader { values, wrong };
     let store = read.text("store");
     let data = match &store {
-        Some(_) => read.values.get("data").map(|written| PathBuf::from(&written.text)),
-        None => Some(PathBuf::from(read.text("data").unwrap_or_else(|| "tidegate-data".to_owned()))),
+        Some(_) => read
+            .values
+            .get("data")
+            .map(|written| PathBuf::from(&written.text)),
+        None => Some(PathBuf::from(
+            read.text("data").unwrap_or_else(|| "tidegate-data".to_owned()),
+        )),
     };
-    let in_data = data.as_ref().map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
+    let in_data = data
+        .as_ref()
+        .map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
     let options = Options {
         commit_policy: read.word(
             "commit-policy",
-            &[("activity", CommitPolicy::Activity), ("cycle", CommitPolicy::Cycle)],
+            &[
+                ("activity", CommitPolicy::Activity),
+                ("cycle", CommitPolicy::Cycle),
+            ],
             before.commit_policy,
         ),
         drain_deadline: read.duration("drain-deadline").unwrap_or(before.drain_deadline),
         host_grace: read.duration("host-grace"),
         persist_reserve: read.duration("persist-reserve").unwrap_or(before.persist_reserve),
-        ingress_pause_timeout: read.duration("ingress-pause-timeout").unwrap_or(before.ingress_pause_timeout),
+        ingress_pause_timeout: read
+            .duration("ingress-pause-timeout")
+            .unwrap_or(before.ingress_pause_timeout),
         queue_max_depth: read.limit("queue-max-depth", before.queue_max_depth),
         overflow_policy: read.word(
             "overflow-policy",
-            &[("buffer", OverflowPolicy::Buffer), ("reject", OverflowPolicy::Reject)],
+            &[
+                ("buffer", OverflowPolicy::Buffer),
+                ("reject", OverflowPolicy::Reject),
+            ],
             before.overflow_policy,
         ),
         pause_persistence: read.word(
@@ -70,12 +85,17 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
         ),
         force_during_drain: read.word(
             "force-during-drain",
-            &[("escalate", ForceDuringDrain::Escalate), ("reject", ForceDuringDrain::Reject)],
+            &[
+                ("escalate", ForceDuringDrain::Escalate),
+                ("reject", ForceDuringDrain::Reject),
+            ],
             before.force_during_drain,
         ),
         reported_ids: read.number("reported-ids").unwrap_or(before.reported_ids),
         recovery_batch: read.number("recovery-batch").unwrap_or(before.recovery_batch),
-        inactivity_threshold: read.duration("inactivity-threshold").unwrap_or(before.inactivity_threshold),
+        inactivity_threshold: read
+            .duration("inactivity-threshold")
+            .unwrap_or(before.inactivity_threshold),
         message_ttl: read.duration("message-ttl").unwrap_or(before.message_ttl),
         owners: read.number("owners").unwrap_or(before.owners),
         cache_bytes: read.number("cache-bytes").unwrap_or(before.cache_bytes),
@@ -90,11 +110,15 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
             format!("without authentication the server listens on a loopback address only, not on {listen}"),
         );
     }
-    let base = read.text("base-path").unwrap_or_else(|| ApiOptions::default().base);
+    let base = read
+        .text("base-path")
+        .unwrap_or_else(|| ApiOptions::default().base);
     if let Err(message) = ApiOptions::check_base(&base) {
         read.refuse("base-path", message);
     }
-    let max_connections = read.number("max-connections").unwrap_or(ListenOptions::default().max_connections);
+    let max_connections = read
+        .number("max-connections")
+        .unwrap_or(ListenOptions::default().max_connections);
     if max_connections == 0 {
         read.refuse("max-connections", "must be greater than 0".to_owned());
     }
@@ -112,12 +136,23 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
         log,
         log_as_json: read.word("log-format", &[("text", false), ("json", true)], false),
         listener_lead: read.duration("listener-lead").unwrap_or_default(),
-        api: ApiOptions { base, ready_while_paused: read.switch("ready-while-paused"), ..ApiOptions::default() },
-        connections: ListenOptions { max_connections, ..ListenOptions::default() },
+        api: ApiOptions {
+            base,
+            ready_while_paused: read.switch("ready-while-paused"),
+            ..ApiOptions::default()
+        },
+        connections: ListenOptions {
+            max_connections,
+            ..ListenOptions::default()
+        },
         options,
     };
     let already: Vec<_> = wrong.iter().map(|(key, _)| key.clone()).collect();
-    let found = config.options.validate().into_iter().map(|(key, message)| (key.to_owned(), message));
+    let found = config
+        .options
+        .validate()
+        .into_iter()
+        .map(|(key, message)| (key.to_owned(), message));
     wrong.extend(found.filter(|(key, _)| !already.contains(key)));
     config
 }
@@ -126,12 +161,18 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
 pub fn credentials(tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential> {
     let mut credentials = Vec::new();
     for token in tokens {
-        let mut refuse = |message: String| wrong.push(("tokens".to_owned(), format!("`{}`: {message}", token.name)));
+        let mut refuse =
+            |message: String| wrong.push(("tokens".to_owned(), format!("`{}`: {message}", token.name)));
         let permissions = Permissions::parse(token.permissions.iter().map(String::as_str));
         match (permissions, std::fs::read_to_string(&token.file)) {
             (Err(message), _) => refuse(message),
-            (_, Err(error)) => refuse(format!("its file `{}` cannot be read: {error}", token.file.display())),
-            (_, Ok(text)) if text.trim().is_empty() => refuse(format!("its file `{}` is empty", token.file.display())),
+            (_, Err(error)) => refuse(format!(
+                "its file `{}` cannot be read: {error}",
+                token.file.display()
+            )),
+            (_, Ok(text)) if text.trim().is_empty() => {
+                refuse(format!("its file `{}` is empty", token.file.display()))
+            }
             (Ok(permissions), Ok(text)) => {
                 credentials.push(Credential::of_token(text.trim(), &token.name, permissions));
             }
@@ -174,7 +215,13 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
-        self.read(key, |text| if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) })
+        self.read(key, |text| {
+            if text.is_empty() {
+                Err("is empty".to_owned())
+            } else {
+                Ok(text.to_owned())
+            }
+        })
     }
 
     fn duration(&mut self, key: &str) -> Option<Duration> {
@@ -182,21 +229,29 @@ impl Reader<'_> {
     }
 
     fn number<T: std::str::FromStr>(&mut self, key: &str) -> Option<T> {
-        self.read(key, |text| text.parse().map_err(|_| format!("`{text}` is no whole number in range")))
+        self.read(key, |text| {
+            text.parse()
+                .map_err(|_| format!("`{text}` is no whole number in range"))
+        })
     }
 
     fn limit(&mut self, key: &str, default: Option<u64>) -> Option<u64> {
         let given = self.read(key, |text| match text {
             "none" => Ok(None),
-            number => {
-                number.parse().map(Some).map_err(|_| format!("`{number}` is neither a whole number nor `none`"))
-            }
+            number => number
+                .parse()
+                .map(Some)
+                .map_err(|_| format!("`{number}` is neither a whole number nor `none`")),
         });
         given.unwrap_or(default)
     }
 
     fn switch(&mut self, key: &str) -> bool {
-        self.word(key, &[("true", true), ("false", false), ("1", true), ("0", false)], false)
+        self.word(
+            key,
+            &[("true", true), ("false", false), ("1", true), ("0", false)],
+            false,
+        )
     }
 
     fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)], default: T) -> T {
@@ -215,7 +270,9 @@ impl Reader<'_> {
         let default = SocketAddr::from(([127, 0, 0, 1], 8088));
         let given = self.read(key, |text| {
             let mut found = text.to_socket_addrs().map_err(|error| {
-                format!("`{text}` is no address to listen on ({error}); expected for example `127.0.0.1:8088`")
+                format!(
+                    "`{text}` is no address to listen on ({error}); expected for example `127.0.0.1:8088`"
+                )
             })?;
             found.next().ok_or_else(|| format!("`{text}` has no address"))
         });

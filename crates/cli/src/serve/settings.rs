@@ -21,36 +21,148 @@ const fn setting(key: &'static str, value: &'static str, help: &'static str) -> 
 
 /// Every setting, in the order of the help.
 pub const SETTINGS: &[Setting] = &[
-    setting("listen", "ADDRESS", "Where to listen [default: 127.0.0.1:8088]; port 0 takes a free one"),
+    setting(
+        "listen",
+        "ADDRESS",
+        "Where to listen [default: 127.0.0.1:8088]; port 0 takes a free one",
+    ),
     setting("data", "DIR", "The data directory [default: tidegate-data]"),
-    setting("store", "URL", "The store instead of the data directory's own: `sqlite:PATH` or `memory:`"),
-    setting("wait-for-lock", "", "Wait while another process holds the store, instead of giving up"),
-    setting("demo", "", "Offer the built-in trial handlers (demo.noop, demo.sleep, …)"),
-    setting("no-auth", "", "Let everybody do everything; for a loopback address only"),
-    setting("token-file", "FILE", "The file that holds the operator's token [default: made at first start, in the data directory]"),
-    setting("base-path", "PATH", "The path in front of the API's routes [default: /api/v1]"),
-    setting("log", "FILTER", "What to log, for example `info` or `tidegate=debug` [default: info]"),
+    setting(
+        "store",
+        "URL",
+        "The store instead of the data directory's own: `sqlite:PATH` or `memory:`",
+    ),
+    setting(
+        "wait-for-lock",
+        "",
+        "Wait while another process holds the store, instead of giving up",
+    ),
+    setting(
+        "demo",
+        "",
+        "Offer the built-in trial handlers (demo.noop, demo.sleep, …)",
+    ),
+    setting(
+        "no-auth",
+        "",
+        "Let everybody do everything; for a loopback address only",
+    ),
+    setting(
+        "token-file",
+        "FILE",
+        "The file that holds the operator's token [default: made at first start, in the data directory]",
+    ),
+    setting(
+        "base-path",
+        "PATH",
+        "The path in front of the API's routes [default: /api/v1]",
+    ),
+    setting(
+        "log",
+        "FILTER",
+        "What to log, for example `info` or `tidegate=debug` [default: info]",
+    ),
     setting("log-format", "FORMAT", "`text` or `json` [default: text]"),
-    setting("drain-deadline", "DURATION", "How long a drain waits for running work [default: 30s]"),
-    setting("host-grace", "DURATION", "How long the host waits before it kills; the drain stays inside it"),
-    setting("persist-reserve", "DURATION", "The part of the grace kept for saving outcomes [default: 500ms]"),
-    setting("listener-lead", "DURATION", "Go on listening this long after a stop signal, for slow routers [default: 0s]"),
-    setting("ingress-pause-timeout", "DURATION", "How long pausing one source may take [default: 5s]"),
-    setting("queue-max-depth", "NUMBER", "The limit of the queue while closed, or `none` [default: 10000]"),
-    setting("overflow-policy", "POLICY", "Beyond that limit: `buffer` or `reject` [default: buffer]"),
-    setting("pause-persistence", "SCOPE", "A pause is `session-scoped` or holds `across-reactivations` [default: session-scoped]"),
-    setting("force-during-drain", "WHAT", "Force in a graceful drain does `escalate` or `reject` [default: escalate]"),
-    setting("commit-policy", "POLICY", "Commit at each `activity` or at the end of a `cycle` [default: activity]"),
-    setting("reported-ids", "NUMBER", "How many ids a drain report lists [default: 100]"),
-    setting("recovery-batch", "NUMBER", "How many interrupted instances are recovered at a time [default: 100]"),
-    setting("inactivity-threshold", "DURATION", "When a silent node's work is recovered [default: 5m]"),
-    setting("message-ttl", "DURATION", "How long a message waits for a taker [default: 1h]"),
-    setting("max-live-cycles", "NUMBER", "How many cycles may be live at once [default: 100000]"),
-    setting("quarantine-after", "NUMBER", "Crashes in a row until an instance's work is set aside [default: 3]"),
-    setting("owners", "NUMBER", "Threads that execute instances [default: one per core, at most 8]"),
-    setting("cache-bytes", "NUMBER", "The budget of the instance cache [default: 67108864]"),
-    setting("max-connections", "NUMBER", "HTTP connections at once [default: 4096]"),
-    setting("ready-while-paused", "", "Readiness stays 200 under an administrative pause"),
+    setting(
+        "drain-deadline",
+        "DURATION",
+        "How long a drain waits for running work [default: 30s]",
+    ),
+    setting(
+        "host-grace",
+        "DURATION",
+        "How long the host waits before it kills; the drain stays inside it",
+    ),
+    setting(
+        "persist-reserve",
+        "DURATION",
+        "The part of the grace kept for saving outcomes [default: 500ms]",
+    ),
+    setting(
+        "listener-lead",
+        "DURATION",
+        "Go on listening this long after a stop signal, for slow routers [default: 0s]",
+    ),
+    setting(
+        "ingress-pause-timeout",
+        "DURATION",
+        "How long pausing one source may take [default: 5s]",
+    ),
+    setting(
+        "queue-max-depth",
+        "NUMBER",
+        "The limit of the queue while closed, or `none` [default: 10000]",
+    ),
+    setting(
+        "overflow-policy",
+        "POLICY",
+        "Beyond that limit: `buffer` or `reject` [default: buffer]",
+    ),
+    setting(
+        "pause-persistence",
+        "SCOPE",
+        "A pause is `session-scoped` or holds `across-reactivations` [default: session-scoped]",
+    ),
+    setting(
+        "force-during-drain",
+        "WHAT",
+        "Force in a graceful drain does `escalate` or `reject` [default: escalate]",
+    ),
+    setting(
+        "commit-policy",
+        "POLICY",
+        "Commit at each `activity` or at the end of a `cycle` [default: activity]",
+    ),
+    setting(
+        "reported-ids",
+        "NUMBER",
+        "How many ids a drain report lists [default: 100]",
+    ),
+    setting(
+        "recovery-batch",
+        "NUMBER",
+        "How many interrupted instances are recovered at a time [default: 100]",
+    ),
+    setting(
+        "inactivity-threshold",
+        "DURATION",
+        "When a silent node's work is recovered [default: 5m]",
+    ),
+    setting(
+        "message-ttl",
+        "DURATION",
+        "How long a message waits for a taker [default: 1h]",
+    ),
+    setting(
+        "max-live-cycles",
+        "NUMBER",
+        "How many cycles may be live at once [default: 100000]",
+    ),
+    setting(
+        "quarantine-after",
+        "NUMBER",
+        "Crashes in a row until an instance's work is set aside [default: 3]",
+    ),
+    setting(
+        "owners",
+        "NUMBER",
+        "Threads that execute instances [default: one per core, at most 8]",
+    ),
+    setting(
+        "cache-bytes",
+        "NUMBER",
+        "The budget of the instance cache [default: 67108864]",
+    ),
+    setting(
+        "max-connections",
+        "NUMBER",
+        "HTTP connections at once [default: 4096]",
+    ),
+    setting(
+        "ready-while-paused",
+        "",
+        "Readiness stays 200 under an administrative pause",
+    ),
 ];
 
 /// Names that the environment also has and that are no settings.
@@ -77,7 +189,10 @@ impl Values {
 
     /// What was given for `key`.
     pub fn get(&self, key: &str) -> Option<&Written> {
-        debug_assert!(SETTINGS.iter().any(|setting| setting.key == key), "no setting `{key}`");
+        debug_assert!(
+            SETTINGS.iter().any(|setting| setting.key == key),
+            "no setting `{key}`"
+        );
         self.values.get(key)
     }
 }
@@ -88,10 +203,15 @@ pub fn variable(key: &str) -> String {
 }
 
 /// Takes settings from the environment. Gives the names that look like settings and are none.
-pub fn from_environment(values: &mut Values, environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
+pub fn from_environment(
+    values: &mut Values,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Vec<String> {
     let mut unknown = Vec::new();
     for (name, text) in environment {
-        let Some(rest) = name.strip_prefix("TIDEGATE_") else { continue };
+        let Some(rest) = name.strip_prefix("TIDEGATE_") else {
+            continue;
+        };
         let key = rest.to_ascii_lowercase().replace('_', "-");
         match SETTINGS.iter().find(|setting| setting.key == key) {
             Some(setting) => values.offer(setting.key, text, name),
@@ -127,7 +247,14 @@ pub fn from_file(values: &mut Values, path: &Path, wrong: &mut Vec<(String, Stri
     let table = match text.parse::<toml::Table>() {
         Ok(table) => table,
         Err(error) => {
-            refuse("config", format!("`{}` is no TOML: {}", path.display(), error.to_string().trim_end()));
+            refuse(
+                "config",
+                format!(
+                    "`{}` is no TOML: {}",
+                    path.display(),
+                    error.to_string().trim_end()
+                ),
+            );
             return Vec::new();
         }
     };
@@ -137,10 +264,21 @@ pub fn from_file(values: &mut Values, path: &Path, wrong: &mut Vec<(String, Stri
         let origin = format!("{}: {name}", path.display());
         match (SETTINGS.iter().find(|setting| setting.key == key), value) {
             (Some(setting), toml::Value::String(text)) => values.offer(setting.key, text, origin),
-            (Some(setting), toml::Value::Integer(number)) => values.offer(setting.key, number.to_string(), origin),
-            (Some(setting), toml::Value::Boolean(is_on)) => values.offer(setting.key, is_on.to_string(), origin),
+            (Some(setting), toml::Value::Integer(number)) => {
+                values.offer(setting.key, number.to_string(), origin)
+            }
+            (Some(setting), toml::Value::Boolean(is_on)) => {
+                values.offer(setting.key, is_on.to_string(), origin)
+            }
             (Some(setting), other) => {
-                refuse(setting.key, format!("is a {} in `{}`; expected a text", other.type_str(), path.display()));
+                refuse(
+                    setting.key,
+                    format!(
+                        "is a {} in `{}`; expected a text",
+                        other.type_str(),
+                        path.display()
+                    ),
+                );
             }
             (None, toml::Value::Array(entries)) if key == "tokens" => {
                 for entry in entries {
@@ -174,11 +312,22 @@ mod tests {
     fn a_flag_overrules_the_environment_and_unknown_variables_are_told() {
         let mut values = Values::default();
         values.offer("listen", "a".to_owned(), "--listen".to_owned());
-        let environment = [("TIDEGATE_LISTEN", "b"), ("TIDEGATE_DRAIN_DEADLINE", "1s"), ("TIDEGATE_LISTN", "c"), ("X", "")];
+        let environment = [
+            ("TIDEGATE_LISTEN", "b"),
+            ("TIDEGATE_DRAIN_DEADLINE", "1s"),
+            ("TIDEGATE_LISTN", "c"),
+            ("X", ""),
+        ];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(from_environment(&mut values, environment.into_iter()), ["TIDEGATE_LISTN"]);
+        assert_eq!(
+            from_environment(&mut values, environment.into_iter()),
+            ["TIDEGATE_LISTN"]
+        );
         assert_eq!(values.get("listen").unwrap().text, "a");
-        assert_eq!(values.get("drain-deadline").unwrap().origin, "TIDEGATE_DRAIN_DEADLINE");
+        assert_eq!(
+            values.get("drain-deadline").unwrap().origin,
+            "TIDEGATE_DRAIN_DEADLINE"
+        );
     }
 
     #[test]

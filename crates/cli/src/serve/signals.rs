@@ -60,7 +60,12 @@ impl Signals {
     }
 }
 
-async fn listen(mut terminate: Signal, mut interrupt: Signal, mut hang_up: Signal, asked: watch::Sender<Asked>) {
+async fn listen(
+    mut terminate: Signal,
+    mut interrupt: Signal,
+    mut hang_up: Signal,
+    asked: watch::Sender<Asked>,
+) {
     let mut interrupts = 0u32;
     loop {
         tokio::select! {

@@ -42,7 +42,12 @@ pub fn given(environment: Option<String>, file: Option<&Path>) -> Result<Option<
         (Some(text), _) => ("token", text),
         (None, Some(file)) => match fs::read_to_string(file) {
             Ok(text) => ("token-file", text),
-            Err(error) => return refuse("token-file", format!("`{}` cannot be read: {error}", file.display())),
+            Err(error) => {
+                return refuse(
+                    "token-file",
+                    format!("`{}` cannot be read: {error}", file.display()),
+                );
+            }
         },
         (None, None) => return Ok(None),
     };
@@ -61,8 +66,12 @@ pub fn given(environment: Option<String>, file: Option<&Path>) -> Result<Option<
 /// # Errors
 /// The file cannot be read or written.
 pub fn kept_or_made(data: Option<&Path>) -> Result<Token, String> {
-    let Some(path) = data.map(|data| data.join(FILE)) else { return Ok(Token::Made(random(), None)) };
-    let failed = |what: &str, error: std::io::Error| format!("the token file `{}` cannot be {what}: {error}", path.display());
+    let Some(path) = data.map(|data| data.join(FILE)) else {
+        return Ok(Token::Made(random(), None));
+    };
+    let failed = |what: &str, error: std::io::Error| {
+        format!("the token file `{}` cannot be {what}: {error}", path.display())
+    };
     match fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => {
             warn_if_open(&path);
@@ -73,7 +82,12 @@ pub fn kept_or_made(data: Option<&Path>) -> Result<Token, String> {
         Err(error) => return Err(failed("read", error)),
     }
     let token = random();
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&path);
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(MODE)
+        .open(&path);
     file.and_then(|mut file| writeln!(file, "{token}").and_then(|()| file.sync_all()))
         .map_err(|error| failed("written", error))?;
     Ok(Token::Made(token, Some(path)))
@@ -87,5 +101,9 @@ fn warn_if_open(path: &Path) {
 
 /// 244 random bits of the operating system.
 fn random() -> String {
-    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+    format!(
+        "{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    )
 }

@@ -25,7 +25,9 @@ pub fn tidegate() -> Command {
 
 /// A file of the examples.
 pub fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name)
 }
 
 /// A server at work.
@@ -60,7 +62,10 @@ impl Serve {
             let mut line = String::new();
             if stdout.read_line(&mut line).unwrap() == 0 {
                 let output = child.wait_with_output().unwrap();
-                panic!("the server did not start: {}", String::from_utf8_lossy(&output.stderr));
+                panic!(
+                    "the server did not start: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
             }
             if let Some((_, rest)) = line.split_once("listens on ") {
                 url = rest.trim().trim_end_matches("/api/v1").to_owned();
@@ -73,7 +78,13 @@ impl Serve {
                 });
             }
             if line.starts_with("Try:") {
-                return Self { child, stdout, url, token, token_line };
+                return Self {
+                    child,
+                    stdout,
+                    url,
+                    token,
+                    token_line,
+                };
             }
         }
     }
@@ -116,7 +127,10 @@ impl Serve {
         let stderr = self.child.stderr.as_mut().unwrap();
         let mut byte = [0];
         while !(seen.ends_with('\n') && seen.contains(wanted)) {
-            assert!(stderr.read(&mut byte).unwrap() == 1, "`{wanted}` was not logged: {seen}");
+            assert!(
+                stderr.read(&mut byte).unwrap() == 1,
+                "`{wanted}` was not logged: {seen}"
+            );
             seen.push(char::from(byte[0]));
         }
         seen
@@ -142,7 +156,10 @@ impl Serve {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        Ended { status, stderr: text(&reader.join().unwrap()) }
+        Ended {
+            status,
+            stderr: text(&reader.join().unwrap()),
+        }
     }
 }
 
@@ -154,7 +171,9 @@ impl Ended {
     }
 
     pub fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| panic!("{:?}: {}", self.status, self.stderr))
+        self.status
+            .code()
+            .unwrap_or_else(|| panic!("{:?}: {}", self.status, self.stderr))
     }
 }
 

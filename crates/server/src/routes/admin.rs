@@ -32,7 +32,12 @@ impl Scope {
 }
 
 pub(super) async fn status(shell: Shell) -> Result<Json<RuntimeStatus>, Problem> {
-    shell.0.status().await.map(Json).map_err(|error| shell.problem(error))
+    shell
+        .0
+        .status()
+        .await
+        .map(Json)
+        .map_err(|error| shell.problem(error))
 }
 
 #[derive(Deserialize, Default)]
@@ -88,7 +93,9 @@ pub(super) async fn force_drain(
     let reason = reason(force.reason)?;
     let runtime = shell.0.clone();
     let outcome = to_the_end(async move { runtime.force_drain(reason, &actor).await }).await?;
-    outcome.map(|outcome| Json(json!({ "outcome": outcome }))).map_err(|error| shell.problem(error))
+    outcome
+        .map(|outcome| Json(json!({ "outcome": outcome })))
+        .map_err(|error| shell.problem(error))
 }
 
 pub(super) async fn force_stop_source(

@@ -17,7 +17,11 @@ pub(super) struct Parameters {
 
 pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let rows = shell.0.audit(paging.page()).await.map_err(|error| shell.problem(error))?;
+    let rows = shell
+        .0
+        .audit(paging.page())
+        .await
+        .map_err(|error| shell.problem(error))?;
     let view = |row| {
         let mut view = serde_json::to_value(row).unwrap_or_default();
         // Keys are decimal texts on the wire.

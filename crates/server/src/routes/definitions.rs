@@ -29,17 +29,29 @@ pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Resul
         latest: query.latest.unwrap_or_default(),
         tenant: query.tenant_id,
     };
-    let rows = shell.0.definitions(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    let rows = shell
+        .0
+        .definitions(filter, paging.page())
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::definition(&row)))
 }
 
 pub(super) async fn one(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Json<Value>, Problem> {
-    let row = shell.0.definition(key).await.map_err(|error| shell.problem(error))?;
+    let row = shell
+        .0
+        .definition(key)
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(Json(views::definition(&row)))
 }
 
 pub(super) async fn xml(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Response, Problem> {
-    let bytes = shell.0.definition_xml(key).await.map_err(|error| shell.problem(error))?;
+    let bytes = shell
+        .0
+        .definition_xml(key)
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(([(header::CONTENT_TYPE, "application/xml")], bytes.to_vec()).into_response())
 }
 
@@ -48,7 +60,11 @@ pub(super) async fn unregister(
     Actor(actor): Actor,
     Key(key): Key<DefinitionKey>,
 ) -> Result<StatusCode, Problem> {
-    shell.0.delete_definition(key, &actor).await.map_err(|error| shell.problem(error))?;
+    shell
+        .0
+        .delete_definition(key, &actor)
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

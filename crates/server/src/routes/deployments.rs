@@ -36,14 +36,27 @@ pub(super) async fn deploy(
     let media = body::media_type(&headers).unwrap_or_default();
     let is_multipart = media == "multipart/form-data";
     if !is_multipart && !is_xml(&media) {
-        return Err(body::wants("`multipart/form-data` with parts `resources`, or one `application/xml` body"));
+        return Err(body::wants(
+            "`multipart/form-data` with parts `resources`, or one `application/xml` body",
+        ));
     }
-    let bytes = body::read(request.into_body(), app.options.max_deployment_bytes, app.options.body_timeout).await?;
+    let bytes = body::read(
+        request.into_body(),
+        app.options.max_deployment_bytes,
+        app.options.body_timeout,
+    )
+    .await?;
     let resources = if is_multipart {
         parts(&headers, bytes).await?
     } else {
-        let name = required("name", parameters.name.unwrap_or_else(|| "process.bpmn".to_owned()))?;
-        vec![Resource { name, bytes: bytes.into() }]
+        let name = required(
+            "name",
+            parameters.name.unwrap_or_else(|| "process.bpmn".to_owned()),
+        )?;
+        vec![Resource {
+            name,
+            bytes: bytes.into(),
+        }]
     };
     let deployment = shell.0.deploy(resources, tenant, &actor).await;
     deployment.map(Json).map_err(|error| shell.problem(error))
@@ -62,9 +75,18 @@ async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Resource>, Probl
     let multipart = Multipart::from_request(request, &()).await;
     let mut multipart = multipart.map_err(|error| malformed(error.body_text()))?;
     let mut resources: Vec<Resource> = Vec::new();
-    while let Some(part) = multipart.next_field().await.map_err(|error| malformed(error.body_text()))? {
+    while let Some(part) = multipart
+        .next_field()
+        .await
+        .map_err(|error| malformed(error.body_text()))?
+    {
         if part.name() != Some("resources") {
-            let found = part.name().unwrap_or_default().chars().take(60).collect::<String>();
+            let found = part
+                .name()
+                .unwrap_or_default()
+                .chars()
+                .take(60)
+                .collect::<String>();
             return Err(Problem::bad_request(
                 "unknown-part",
                 format!("the part `{found}` is not known; every file goes into a part named `resources`"),
@@ -73,14 +95,21 @@ async fn parts(headers: &HeaderMap, bytes: Bytes) -> Result<Vec<Resource>, Probl
         let unnamed = || format!("resource-{}.bpmn", resources.len() + 1);
         let file = required("filename", part.file_name().map_or_else(unnamed, str::to_owned))?;
         if resources.iter().any(|resource| resource.name == file) || resources.len() == MAX_RESOURCES {
-            let detail = format!("a deployment has at most {MAX_RESOURCES} files, each name once; see `{file}`");
+            let detail =
+                format!("a deployment has at most {MAX_RESOURCES} files, each name once; see `{file}`");
             return Err(Problem::bad_request("invalid-resources", detail));
         }
         let bytes = part.bytes().await.map_err(|error| malformed(error.body_text()))?;
-        resources.push(Resource { name: file, bytes: bytes.into() });
+        resources.push(Resource {
+            name: file,
+            bytes: bytes.into(),
+        });
     }
     if resources.is_empty() {
-        return Err(Problem::bad_request("no-resources", "the deployment has no file: add a part `resources`"));
+        return Err(Problem::bad_request(
+            "no-resources",
+            "the deployment has no file: add a part `resources`",
+        ));
     }
     Ok(resources)
 }

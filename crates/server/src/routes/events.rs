@@ -31,9 +31,17 @@ pub(super) async fn stream(
     State(app): State<App>,
     shell: Shell,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let view =
-        View { host: app.host, changes: shell.0.watch(), runtime: shell.0, last: None, number: 0, has_ended: false };
-    let events = unfold(view, |mut view| async move { view.next().await.map(|event| (Ok(event), view)) });
+    let view = View {
+        host: app.host,
+        changes: shell.0.watch(),
+        runtime: shell.0,
+        last: None,
+        number: 0,
+        has_ended: false,
+    };
+    let events = unfold(view, |mut view| async move {
+        view.next().await.map(|event| (Ok(event), view))
+    });
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
@@ -77,14 +85,21 @@ impl View {
                 let text = serde_json::to_string(&status).unwrap_or_default();
                 self.last = Some(status);
                 self.number += 1;
-                return Event::default().event("status").id(self.number.to_string()).data(text);
+                return Event::default()
+                    .event("status")
+                    .id(self.number.to_string())
+                    .data(text);
             }
         }
     }
 
     async fn wait(&mut self) {
         tokio::time::sleep(LEAST_INTERVAL).await;
-        let look = if self.runtime.quiescence().is_draining() { DRAIN_INTERVAL } else { COUNT_INTERVAL };
+        let look = if self.runtime.quiescence().is_draining() {
+            DRAIN_INTERVAL
+        } else {
+            COUNT_INTERVAL
+        };
         // When the runtime is gone its last status stands; the look keeps the pace.
         if let Ok(Err(_)) = tokio::time::timeout(look, self.changes.changed()).await {
             tokio::time::sleep(look).await;

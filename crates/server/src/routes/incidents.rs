@@ -23,9 +23,16 @@ pub(super) struct Parameters {
 
 pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let filter =
-        IncidentFilter { instance: query.instance_key, process_id: query.process_id, tenant: query.tenant_id };
-    let rows = shell.0.incidents(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    let filter = IncidentFilter {
+        instance: query.instance_key,
+        process_id: query.process_id,
+        tenant: query.tenant_id,
+    };
+    let rows = shell
+        .0
+        .incidents(filter, paging.page())
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::incident(&row)))
 }
 
@@ -42,5 +49,7 @@ pub(super) async fn retry(
     body::Optional(retry): body::Optional<Retry>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let acceptance = shell.0.retry_incident(key, retry.retries, &actor).await;
-    acceptance.map(|acceptance| views::acceptance(acceptance, None)).map_err(|error| shell.problem(error))
+    acceptance
+        .map(|acceptance| views::acceptance(acceptance, None))
+        .map_err(|error| shell.problem(error))
 }

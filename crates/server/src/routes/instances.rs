@@ -46,9 +46,13 @@ impl Start {
         let refuse = |detail: &str| Err(Problem::bad_request("invalid-request", detail));
         match (&self.process_id, self.definition_key, self.version) {
             (Some(id), None, None) => Ok(Definition::Latest(required("processId", id.clone())?)),
-            (Some(id), None, Some(version)) => Ok(Definition::Version(required("processId", id.clone())?, version)),
+            (Some(id), None, Some(version)) => {
+                Ok(Definition::Version(required("processId", id.clone())?, version))
+            }
             (None, Some(key), None) => Ok(Definition::Key(key)),
-            (None, Some(_), Some(_)) => refuse("`version` goes with `processId`; a `definitionKey` has its version"),
+            (None, Some(_), Some(_)) => {
+                refuse("`version` goes with `processId`; a `definitionKey` has its version")
+            }
             (Some(_), Some(_), _) => refuse("give `processId` or `definitionKey`, not both"),
             (None, None, _) => refuse("say what to start: `processId` or `definitionKey`"),
         }
@@ -61,7 +65,11 @@ pub(super) async fn start(
     Idempotency(idempotency_key): Idempotency,
     body::Body(start): body::Body<Start>,
 ) -> Result<Response, Problem> {
-    let wait = milliseconds("requestTimeoutMs", start.request_timeout_ms.unwrap_or(DEFAULT_WAIT_MS), 1..=MAX_WAIT_MS)?;
+    let wait = milliseconds(
+        "requestTimeoutMs",
+        start.request_timeout_ms.unwrap_or(DEFAULT_WAIT_MS),
+        1..=MAX_WAIT_MS,
+    )?;
     let request = StartRequest {
         definition: start.definition()?,
         variables: start.variables,
@@ -72,8 +80,16 @@ pub(super) async fn start(
         actor: actor.to_string(),
         source: Some(SOURCE),
     };
-    let started = shell.0.start(request).await.map_err(|error| shell.problem(error))?;
-    let status = if started.accepted.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let started = shell
+        .0
+        .start(request)
+        .await
+        .map_err(|error| shell.problem(error))?;
+    let status = if started.accepted.is_some() {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
     Ok((status, Json(views::Started::of(started))).into_response())
 }
 
@@ -97,7 +113,11 @@ pub(super) struct Parameters {
 pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let Some(sub_statuses) = sub_statuses(query.status.as_deref(), query.sub_status.as_deref())? else {
-        return Ok(paging.answer(Vec::<InstanceRow>::new(), |row| row.key.get(), |row| views::instance(&row)));
+        return Ok(paging.answer(
+            Vec::<InstanceRow>::new(),
+            |row| row.key.get(),
+            |row| views::instance(&row),
+        ));
     };
     let filter = InstanceFilter {
         sub_statuses,
@@ -110,7 +130,11 @@ pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Resul
         started_before: query.started_before,
         tenant: query.tenant_id,
     };
-    let rows = shell.0.instances(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    let rows = shell
+        .0
+        .instances(filter, paging.page())
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
 }
 
@@ -124,7 +148,10 @@ fn sub_statuses(status: Option<&str>, sub_status: Option<&str>) -> Result<Option
         Some("running") => Some(Status::Running),
         Some("finished" | "completed") => Some(Status::Finished),
         Some(_) => {
-            return Err(Problem::bad_request("invalid-query", "`status` must be `running` or `finished`"));
+            return Err(Problem::bad_request(
+                "invalid-query",
+                "`status` must be `running` or `finished`",
+            ));
         }
     };
     let mut allowed = SubStatus::ALL.to_vec();
@@ -139,13 +166,23 @@ fn sub_statuses(status: Option<&str>, sub_status: Option<&str>) -> Result<Option
 }
 
 fn unknown_sub_status(word: &str) -> Problem {
-    let words: Vec<_> = SubStatus::ALL.iter().map(|sub_status| sub_status.word()).collect();
+    let words: Vec<_> = SubStatus::ALL
+        .iter()
+        .map(|sub_status| sub_status.word())
+        .collect();
     let word: String = word.chars().take(60).collect();
-    Problem::bad_request("invalid-query", format!("`subStatus` has no word `{word}`; there are {}", words.join(", ")))
+    Problem::bad_request(
+        "invalid-query",
+        format!("`subStatus` has no word `{word}`; there are {}", words.join(", ")),
+    )
 }
 
 pub(super) async fn one(shell: Shell, Key(key): Key<InstanceKey>) -> Result<Json<Value>, Problem> {
-    let detail = shell.0.instance(key).await.map_err(|error| shell.problem(error))?;
+    let detail = shell
+        .0
+        .instance(key)
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(Json(views::instance_detail(&detail)))
 }
 
@@ -163,12 +200,20 @@ pub(super) async fn history(
 ) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let after = paging.after().unwrap_or_default();
-    let items = shell.0.history(key, after, paging.fetch()).await.map_err(|error| shell.problem(error))?;
+    let items = shell
+        .0
+        .history(key, after, paging.fetch())
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(paging.answer(items, |item| item.sequence, |item| views::history_item(&item)))
 }
 
 pub(super) async fn variables(shell: Shell, Key(key): Key<InstanceKey>) -> Result<Json<Variables>, Problem> {
-    let detail = shell.0.instance(key).await.map_err(|error| shell.problem(error))?;
+    let detail = shell
+        .0
+        .instance(key)
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(Json(detail.variables))
 }
 
@@ -178,11 +223,17 @@ pub(super) async fn set_variables(
     Key(key): Key<InstanceKey>,
     body::Body(variables): body::Body<Variables>,
 ) -> Result<Response, Problem> {
-    let acceptance = shell.0.set_variables(key, variables, &actor).await.map_err(|error| shell.problem(error))?;
+    let acceptance = shell
+        .0
+        .set_variables(key, variables, &actor)
+        .await
+        .map_err(|error| shell.problem(error))?;
     if let Acceptance::Queued(_) = acceptance {
         return Ok(views::acceptance(acceptance, Some(key)).into_response());
     }
-    self::variables(shell, Key(key)).await.map(IntoResponse::into_response)
+    self::variables(shell, Key(key))
+        .await
+        .map(IntoResponse::into_response)
 }
 
 #[derive(Deserialize, Default)]
@@ -199,7 +250,11 @@ pub(super) async fn cancel(
     Key(key): Key<InstanceKey>,
     body::Optional(cancel): body::Optional<Cancel>,
 ) -> Result<Json<Value>, Problem> {
-    let wait = milliseconds("waitMs", cancel.wait_ms.unwrap_or(DEFAULT_CANCEL_WAIT_MS), 0..=MAX_WAIT_MS)?;
+    let wait = milliseconds(
+        "waitMs",
+        cancel.wait_ms.unwrap_or(DEFAULT_CANCEL_WAIT_MS),
+        0..=MAX_WAIT_MS,
+    )?;
     let reason = reason(cancel.reason)?;
     let until = Instant::now() + wait;
     let runtime = shell.0.clone();
@@ -209,7 +264,11 @@ pub(super) async fn cancel(
         Err(_) => return Err(cancel_wait_over(&current(&shell, key).await?)),
     };
     let row = landed(&shell, row, until).await?;
-    if row.sub_status.is_finished() { Ok(Json(views::instance(&row))) } else { Err(cancel_wait_over(&row)) }
+    if row.sub_status.is_finished() {
+        Ok(Json(views::instance(&row)))
+    } else {
+        Err(cancel_wait_over(&row))
+    }
 }
 
 /// Time in which the request itself is made durable, also when the caller does not want to wait at all.
@@ -226,12 +285,21 @@ async fn landed(shell: &Shell, mut row: InstanceRow, until: Instant) -> Result<I
 }
 
 async fn current(shell: &Shell, key: InstanceKey) -> Result<InstanceRow, Problem> {
-    shell.0.instance(key).await.map(|detail| detail.row).map_err(|error| shell.problem(error))
+    shell
+        .0
+        .instance(key)
+        .await
+        .map(|detail| detail.row)
+        .map_err(|error| shell.problem(error))
 }
 
 fn cancel_wait_over(row: &InstanceRow) -> Problem {
-    let detail = format!("instance {} has not stopped yet; the request to cancel stands", row.key);
-    Problem::new(StatusCode::GATEWAY_TIMEOUT, "wait-ran-out", detail).member("processInstance", views::instance(row))
+    let detail = format!(
+        "instance {} has not stopped yet; the request to cancel stands",
+        row.key
+    );
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "wait-ran-out", detail)
+        .member("processInstance", views::instance(row))
 }
 
 #[cfg(test)]
@@ -243,7 +311,10 @@ mod tests {
         let found = |status, sub_status| sub_statuses(status, sub_status).unwrap();
         assert_eq!(found(None, None), Some(vec![]));
         assert_eq!(found(Some("finished"), None).unwrap().len(), 3);
-        assert_eq!(found(Some("running"), Some("held,faulted")), Some(vec![SubStatus::Held]));
+        assert_eq!(
+            found(Some("running"), Some("held,faulted")),
+            Some(vec![SubStatus::Held])
+        );
         assert_eq!(found(Some("running"), Some("faulted")), None);
         assert!(sub_statuses(Some("gone"), None).is_err() && sub_statuses(None, Some("gone")).is_err());
     }

@@ -44,7 +44,10 @@ pub(super) async fn activate(
     body::Body(activate): body::Body<Activate>,
 ) -> Result<Json<Jobs>, Problem> {
     if !(1..=MAX_JOBS).contains(&activate.max_jobs) {
-        let detail = format!("`maxJobs` is {}; it must be from 1 to {MAX_JOBS}", activate.max_jobs);
+        let detail = format!(
+            "`maxJobs` is {}; it must be from 1 to {MAX_JOBS}",
+            activate.max_jobs
+        );
         return Err(Problem::bad_request("invalid-request", detail));
     }
     let request = ActivateJobs {
@@ -55,8 +58,14 @@ pub(super) async fn activate(
         wait: milliseconds("waitMs", activate.wait_ms, 0..=MAX_WAIT_MS)?,
         tenant: name("tenantId", activate.tenant_id)?,
     };
-    let jobs = shell.0.activate_jobs(request).await.map_err(|error| shell.problem(error))?;
-    Ok(Json(Jobs { jobs: jobs.into_iter().map(views::Job::of).collect() }))
+    let jobs = shell
+        .0
+        .activate_jobs(request)
+        .await
+        .map_err(|error| shell.problem(error))?;
+    Ok(Json(Jobs {
+        jobs: jobs.into_iter().map(views::Job::of).collect(),
+    }))
 }
 
 #[derive(Deserialize)]
@@ -72,7 +81,10 @@ pub(super) async fn complete(
     Key(key): Key<ElementInstanceKey>,
     body::Body(complete): body::Body<Complete>,
 ) -> Result<Json<Value>, Problem> {
-    let outcome = shell.0.complete_job(key, &complete.lease_token, complete.variables).await;
+    let outcome = shell
+        .0
+        .complete_job(key, &complete.lease_token, complete.variables)
+        .await;
     answer(&shell, outcome)
 }
 
@@ -90,8 +102,20 @@ pub(super) async fn fail(
     Key(key): Key<ElementInstanceKey>,
     body::Body(fail): body::Body<Fail>,
 ) -> Result<Json<Value>, Problem> {
-    let backoff = fail.backoff_ms.map(|ms| milliseconds("backoffMs", ms, 0..=MAX_BACKOFF_MS)).transpose()?;
-    let outcome = shell.0.fail_job(key, &fail.lease_token, shorten(fail.message), fail.retries, backoff).await;
+    let backoff = fail
+        .backoff_ms
+        .map(|ms| milliseconds("backoffMs", ms, 0..=MAX_BACKOFF_MS))
+        .transpose()?;
+    let outcome = shell
+        .0
+        .fail_job(
+            key,
+            &fail.lease_token,
+            shorten(fail.message),
+            fail.retries,
+            backoff,
+        )
+        .await;
     answer(&shell, outcome)
 }
 
@@ -113,7 +137,10 @@ pub(super) async fn error(
 ) -> Result<Json<Value>, Problem> {
     let code = required("code", throw.code)?;
     let message = shorten(throw.message);
-    let outcome = shell.0.throw_job_error(key, &throw.lease_token, code, message, throw.variables).await;
+    let outcome = shell
+        .0
+        .throw_job_error(key, &throw.lease_token, code, message, throw.variables)
+        .await;
     answer(&shell, outcome)
 }
 

@@ -32,7 +32,10 @@ pub(super) async fn publish(
     Idempotency(idempotency_key): Idempotency,
     body::Body(publish): body::Body<Publish>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let ttl = publish.time_to_live_ms.map(|ms| milliseconds("timeToLiveMs", ms, 0..=MAX_TTL_MS)).transpose()?;
+    let ttl = publish
+        .time_to_live_ms
+        .map(|ms| milliseconds("timeToLiveMs", ms, 0..=MAX_TTL_MS))
+        .transpose()?;
     let request = MessageRequest {
         name: required("name", publish.name)?,
         correlation_key: name("correlationKey", publish.correlation_key)?.unwrap_or_default(),
@@ -44,7 +47,11 @@ pub(super) async fn publish(
         actor: actor.to_string(),
         source: Some(SOURCE),
     };
-    let published = shell.0.publish(request).await.map_err(|error| shell.problem(error))?;
+    let published = shell
+        .0
+        .publish(request)
+        .await
+        .map_err(|error| shell.problem(error))?;
     let mut view = json!({ "messageKey": published.message, "deliveredTo": published.delivered_to });
     if let Some(stimulus) = published.accepted {
         view["accepted"] = true.into();
@@ -55,5 +62,12 @@ pub(super) async fn publish(
         view["buffered"] = true.into();
     }
     let waits = published.is_buffered || published.accepted.is_some();
-    Ok((if waits { StatusCode::ACCEPTED } else { StatusCode::OK }, Json(view)))
+    Ok((
+        if waits {
+            StatusCode::ACCEPTED
+        } else {
+            StatusCode::OK
+        },
+        Json(view),
+    ))
 }

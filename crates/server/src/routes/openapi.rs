@@ -7,5 +7,8 @@ const DOCUMENT: &str = include_str!("../../openapi.json");
 
 /// It describes the product, not this server's state, and needs no token.
 pub(super) async fn document() -> ([(HeaderName, HeaderValue); 1], &'static str) {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
+    (
+        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+        DOCUMENT,
+    )
 }

@@ -21,9 +21,17 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, Problem>
                 "interruptedInstanceCount": status.interrupted_instance_count,
             })
         });
-        let mut item = json!({ "shellId": name, "status": if counts.is_some() { chip } else { "Unavailable" } });
-        for field in ["generationId", "activeExecutionCycleCount", "stimulusQueueDepth", "interruptedInstanceCount"] {
-            item[field] = counts.as_ref().map_or(Value::Null, |counts| counts[field].clone());
+        let mut item =
+            json!({ "shellId": name, "status": if counts.is_some() { chip } else { "Unavailable" } });
+        for field in [
+            "generationId",
+            "activeExecutionCycleCount",
+            "stimulusQueueDepth",
+            "interruptedInstanceCount",
+        ] {
+            item[field] = counts
+                .as_ref()
+                .map_or(Value::Null, |counts| counts[field].clone());
         }
         items.push(item);
     }

@@ -23,9 +23,16 @@ pub(super) struct Parameters {
 
 pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let filter =
-        UserTaskFilter { instance: query.instance_key, assignee: query.assignee, tenant: query.tenant_id };
-    let rows = shell.0.user_tasks(filter, paging.page()).await.map_err(|error| shell.problem(error))?;
+    let filter = UserTaskFilter {
+        instance: query.instance_key,
+        assignee: query.assignee,
+        tenant: query.tenant_id,
+    };
+    let rows = shell
+        .0
+        .user_tasks(filter, paging.page())
+        .await
+        .map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::user_task(&row)))
 }
 
@@ -47,7 +54,10 @@ pub(super) async fn claim(
     Key(key): Key<ElementInstanceKey>,
     body::Optional(claim): body::Optional<Claim>,
 ) -> Result<Json<Value>, Problem> {
-    let assignee = name("assignee", claim.assignee.unwrap_or_else(|| Some(actor.to_string())))?;
+    let assignee = name(
+        "assignee",
+        claim.assignee.unwrap_or_else(|| Some(actor.to_string())),
+    )?;
     let claimed = shell.0.claim_user_task(key, assignee.clone(), &actor).await;
     claimed.map_err(|error| shell.problem(error))?;
     Ok(Json(json!({ "userTaskKey": key, "assignee": assignee })))
@@ -67,5 +77,7 @@ pub(super) async fn complete(
     body::Optional(complete): body::Optional<Complete>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let acceptance = shell.0.complete_user_task(key, complete.variables, &actor).await;
-    acceptance.map(|acceptance| views::acceptance(acceptance, None)).map_err(|error| shell.problem(error))
+    acceptance
+        .map(|acceptance| views::acceptance(acceptance, None))
+        .map_err(|error| shell.problem(error))
 }

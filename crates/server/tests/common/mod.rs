@@ -31,19 +31,38 @@ pub async fn server() -> Server {
 /// A server with these options.
 pub async fn server_with(options: Options, auth: Auth, api: ApiOptions) -> Server {
     let store = tidegate::store::open("memory:").unwrap();
-    let runtime = Runtime::builder().store(store).options(options).demo_activities().start().await.unwrap();
+    let runtime = Runtime::builder()
+        .store(store)
+        .options(options)
+        .demo_activities()
+        .start()
+        .await
+        .unwrap();
     let host = Host::of(runtime.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let router = tidegate_server::router(host.clone(), auth, api);
     let listening = listen::serve(listener, router, ListenOptions::default()).unwrap();
-    let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
-    Server { url: format!("http://{}", listening.address()), host, runtime, listening, http }
+    let http = reqwest::Client::builder()
+        .timeout(Duration::from_secs(30))
+        .build()
+        .unwrap();
+    Server {
+        url: format!("http://{}", listening.address()),
+        host,
+        runtime,
+        listening,
+        http,
+    }
 }
 
 /// A token for each list of permissions.
 pub fn tokens(tokens: &[(&str, &[&str])]) -> Auth {
     let credential = |(token, permissions): &(&str, &[&str])| {
-        Credential::of_token(token, token, Permissions::parse(permissions.iter().copied()).unwrap())
+        Credential::of_token(
+            token,
+            token,
+            Permissions::parse(permissions.iter().copied()).unwrap(),
+        )
     };
     Auth::Tokens(tokens.iter().map(credential).collect())
 }
@@ -51,7 +70,9 @@ pub fn tokens(tokens: &[(&str, &[&str])]) -> Auth {
 impl Server {
     /// A request under the API's base, with the token.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(TOKEN)
+        self.http
+            .request(method, format!("{}/api/v1{path}", self.url))
+            .bearer_auth(TOKEN)
     }
 
     /// GET.
@@ -67,7 +88,9 @@ impl Server {
     /// Deploys a process of one file and gives the answer.
     pub async fn deploy(&self, name: &str, inside: &str) -> Value {
         let request = self.request(Method::POST, &format!("/deployments?name={name}.bpmn"));
-        let request = request.header("content-type", "application/xml").body(bpmn(name, inside));
+        let request = request
+            .header("content-type", "application/xml")
+            .body(bpmn(name, inside));
         let (status, deployed) = answer(request).await;
         assert_eq!(status, 200, "{deployed}");
         deployed
@@ -100,7 +123,10 @@ impl Server {
             if status.is_success() && is_there(&found) {
                 return found;
             }
-            assert!(tokio::time::Instant::now() < until, "{path} did not become as wanted: {status} {found}");
+            assert!(
+                tokio::time::Instant::now() < until,
+                "{path} did not become as wanted: {status} {found}"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -14,7 +14,10 @@ fn keys(outcome: &Outcome) -> Vec<u64> {
 }
 
 fn leased_with(key: u64, token: &str) -> Vec<Expect> {
-    vec![Expect::Lease { job: ElementInstanceKey(key), token: token.to_owned() }]
+    vec![Expect::Lease {
+        job: ElementInstanceKey(key),
+        token: token.to_owned(),
+    }]
 }
 
 /// The oldest free jobs of the type and tenant, up to the limit, each to one worker.
@@ -51,7 +54,10 @@ pub fn a_lease_expires(make: Make<'_>) {
     // Ended ones and new ones are offered by age.
     subject.write(vec![open_job(job(10)), open_job(job(20))]);
     assert_eq!(keys(&subject.write(vec![lease(3, "t-4", 100)])), [10, 11, 12]);
-    assert_eq!(subject.refusal(leased_with(11, "t-1"), vec![]), Refusal::LeaseStale(ElementInstanceKey(11)));
+    assert_eq!(
+        subject.refusal(leased_with(11, "t-1"), vec![]),
+        Refusal::LeaseStale(ElementInstanceKey(11))
+    );
     assert!(subject.commit(leased_with(11, "t-4"), vec![]).is_ok());
 }
 
@@ -83,9 +89,22 @@ pub fn a_job_waits_for_its_time(make: Make<'_>) {
 pub fn a_reported_job_is_not_offered(make: Make<'_>) {
     let subject = Subject::new(make);
     subject.write(vec![open_job(job(11)), lease(1, "t-1", 0)]);
-    assert!(subject.commit(leased_with(11, "t-1"), vec![Write::ReportJob(ElementInstanceKey(11))]).is_ok());
-    assert_eq!(keys(&subject.write(vec![lease(10, "t-2", 10_000)])), [] as [u64; 0]);
-    assert_eq!(subject.refusal(leased_with(11, "t-1"), vec![]), Refusal::LeaseStale(ElementInstanceKey(11)));
+    assert!(
+        subject
+            .commit(
+                leased_with(11, "t-1"),
+                vec![Write::ReportJob(ElementInstanceKey(11))]
+            )
+            .is_ok()
+    );
+    assert_eq!(
+        keys(&subject.write(vec![lease(10, "t-2", 10_000)])),
+        [] as [u64; 0]
+    );
+    assert_eq!(
+        subject.refusal(leased_with(11, "t-1"), vec![]),
+        Refusal::LeaseStale(ElementInstanceKey(11))
+    );
     let row = subject.store.job(ElementInstanceKey(11)).unwrap().unwrap();
     assert_eq!(row.state, JobState::Reported);
 }

@@ -11,7 +11,11 @@ use crate::error::ErrorKind;
 
 /// Who took which message: (message, owner).
 fn taken(outcome: &Outcome) -> Vec<(u64, u64)> {
-    outcome.deliveries.iter().map(|delivery| (delivery.message.get(), owner_of(delivery))).collect()
+    outcome
+        .deliveries
+        .iter()
+        .map(|delivery| (delivery.message.get(), owner_of(delivery)))
+        .collect()
 }
 
 fn owner_of(delivery: &Delivery) -> u64 {
@@ -24,22 +28,40 @@ fn owner_of(delivery: &Delivery) -> u64 {
 /// A published message goes to the open subscription, which is closed by it.
 pub fn a_message_finds_its_subscription(make: Make<'_>) {
     let mut subject = Subject::new(make);
-    assert_eq!(subject.write(vec![subscribe(subscription(1, "order"), 0)]), Outcome::default());
+    assert_eq!(
+        subject.write(vec![subscribe(subscription(1, "order"), 0)]),
+        Outcome::default()
+    );
     subject = subject.reopen();
     assert_eq!(taken(&subject.write(vec![publish(message(50), 1)])), [(50, 1)]);
     // Closed: the next one waits, and no subscription meets it twice.
     assert_eq!(subject.write(vec![publish(message(51), 1)]), Outcome::default());
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(2, "order"), 2)])), [(51, 2)]);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(2, "order"), 2)])),
+        [(51, 2)]
+    );
 }
 
 /// Of each process id one subscription takes the message.
 pub fn a_message_is_taken_once_for_each_process_id(make: Make<'_>) {
     let subject = Subject::new(make);
-    for (owner, process_id) in [(1, "order"), (2, "refund"), (3, "order"), (4, "archive"), (5, "refund")] {
+    for (owner, process_id) in [
+        (1, "order"),
+        (2, "refund"),
+        (3, "order"),
+        (4, "archive"),
+        (5, "refund"),
+    ] {
         subject.write(vec![subscribe(subscription(owner, process_id), 0)]);
     }
-    assert_eq!(taken(&subject.write(vec![publish(message(50), 1)])), [(50, 1), (50, 2), (50, 4)]);
-    assert_eq!(taken(&subject.write(vec![publish(message(51), 1)])), [(51, 3), (51, 5)]);
+    assert_eq!(
+        taken(&subject.write(vec![publish(message(50), 1)])),
+        [(50, 1), (50, 2), (50, 4)]
+    );
+    assert_eq!(
+        taken(&subject.write(vec![publish(message(51), 1)])),
+        [(51, 3), (51, 5)]
+    );
     assert_eq!(taken(&subject.write(vec![publish(message(52), 1)])), []);
 }
 
@@ -50,19 +72,32 @@ pub fn the_oldest_subscription_takes_the_message(make: Make<'_>) {
         subject.write(vec![subscribe(subscription(owner, "order"), 0)]);
     }
     for (message_key, owner) in [(50, 30), (51, 10), (52, 20)] {
-        assert_eq!(taken(&subject.write(vec![publish(message(message_key), 1)])), [(message_key, owner)]);
+        assert_eq!(
+            taken(&subject.write(vec![publish(message(message_key), 1)])),
+            [(message_key, owner)]
+        );
     }
 }
 
 /// A new subscription that ends with its first message takes the oldest that waits, and one only.
 pub fn a_subscription_takes_buffered_messages_oldest_first(make: Make<'_>) {
     let mut subject = Subject::new(make);
-    subject.write(vec![publish(message(52), 0), publish(message(50), 0), publish(message(51), 0)]);
+    subject.write(vec![
+        publish(message(52), 0),
+        publish(message(50), 0),
+        publish(message(51), 0),
+    ]);
     subject = subject.reopen();
     for (owner, expected) in [(1, 50), (2, 51), (3, 52)] {
-        assert_eq!(taken(&subject.write(vec![subscribe(subscription(owner, "order"), 1)])), [(expected, owner)]);
+        assert_eq!(
+            taken(&subject.write(vec![subscribe(subscription(owner, "order"), 1)])),
+            [(expected, owner)]
+        );
     }
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(4, "order"), 1)])), []);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(4, "order"), 1)])),
+        []
+    );
     assert_eq!(taken(&subject.write(vec![publish(message(53), 1)])), [(53, 4)]);
 }
 
@@ -72,11 +107,17 @@ pub fn a_lasting_subscription_takes_every_message(make: Make<'_>) {
     subject.write(vec![publish(message(51), 0), publish(message(50), 0)]);
     let mut lasting = subscription(1, "order");
     lasting.once = false;
-    assert_eq!(taken(&subject.write(vec![subscribe(lasting, 1)])), [(50, 1), (51, 1)]);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(lasting, 1)])),
+        [(50, 1), (51, 1)]
+    );
     for key in 52..55 {
         assert_eq!(taken(&subject.write(vec![publish(message(key), 1)])), [(key, 1)]);
     }
-    subject.write(vec![Write::Unsubscribe { owner: ElementInstanceKey(1), element: ElementIndex(4) }]);
+    subject.write(vec![Write::Unsubscribe {
+        owner: ElementInstanceKey(1),
+        element: ElementIndex(4),
+    }]);
     assert_eq!(taken(&subject.write(vec![publish(message(55), 1)])), []);
 }
 
@@ -86,7 +127,10 @@ pub fn a_message_waits_until_it_expires(make: Make<'_>) {
     let mut brief = message(50);
     brief.expires_at = at(5);
     // No time to wait at all: gone at once, unless somebody is there.
-    assert_eq!(subject.write(vec![publish(brief.clone(), 5)]).expired, [MessageKey(50)]);
+    assert_eq!(
+        subject.write(vec![publish(brief.clone(), 5)]).expired,
+        [MessageKey(50)]
+    );
     subject.write(vec![subscribe(subscription(9, "order"), 5)]);
     assert_eq!(taken(&subject.write(vec![publish(brief.clone(), 5)])), [(50, 9)]);
 
@@ -94,7 +138,10 @@ pub fn a_message_waits_until_it_expires(make: Make<'_>) {
     let mut later = message(49);
     later.expires_at = at(6);
     subject.write(vec![publish(later, 4)]);
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(1, "order"), 10)])), [(51, 1)]);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(1, "order"), 10)])),
+        [(51, 1)]
+    );
     let expire = |now, limit| vec![Write::ExpireMessages { now: at(now), limit }];
     assert_eq!(subject.write(expire(4, 10)).expired, []);
     assert_eq!(subject.write(expire(10, 1)).expired, [MessageKey(50)]);
@@ -102,23 +149,39 @@ pub fn a_message_waits_until_it_expires(make: Make<'_>) {
     assert_eq!(subject.write(expire(10, 10)).expired, []);
     // Buffered up to its expiry, not including it.
     subject.write(vec![publish(message(60), 4)]);
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(2, "order"), 1_000)])), []);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(2, "order"), 1_000)])),
+        []
+    );
     assert_eq!(subject.write(expire(1_000, 10)).expired, [MessageKey(60)]);
 }
 
 /// With a start event as taker the message is not buffered, and open subscriptions take it as well.
 pub fn a_message_with_a_taker_is_not_buffered(make: Make<'_>) {
     let subject = Subject::new(make);
-    let publish = |key| vec![Write::Publish { row: message(key), has_taker: true, now: at(0) }];
+    let publish = |key| {
+        vec![Write::Publish {
+            row: message(key),
+            has_taker: true,
+            now: at(0),
+        }]
+    };
     assert_eq!(subject.write(publish(50)), Outcome::default());
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(1, "order"), 0)])), []);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(1, "order"), 0)])),
+        []
+    );
     assert_eq!(taken(&subject.write(publish(51))), [(51, 1)]);
 }
 
 /// Tenants, names and correlation keys never meet each other's.
 pub fn tenants_names_and_keys_are_apart(make: Make<'_>) {
     let subject = Subject::new(make);
-    let mut others = [subscription(1, "order"), subscription(2, "order"), subscription(3, "order")];
+    let mut others = [
+        subscription(1, "order"),
+        subscription(2, "order"),
+        subscription(3, "order"),
+    ];
     others[0].tenant = Arc::from("acme");
     others[1].message_name = Arc::from("paid ");
     others[2].correlation_key = String::new();
@@ -132,14 +195,23 @@ pub fn tenants_names_and_keys_are_apart(make: Make<'_>) {
     of_acme.tenant = Arc::from("acme");
     let mut without_key = message(52);
     without_key.correlation_key = String::new();
-    assert_eq!(taken(&subject.write(vec![publish(of_acme, 0), publish(without_key, 0)])), [(51, 1), (52, 3)]);
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(4, "order"), 0)])), [(50, 4)]);
+    assert_eq!(
+        taken(&subject.write(vec![publish(of_acme, 0), publish(without_key, 0)])),
+        [(51, 1), (52, 3)]
+    );
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(4, "order"), 0)])),
+        [(50, 4)]
+    );
 }
 
 /// Opening a subscription again replaces the one before, which takes nothing any more.
 pub fn a_replaced_subscription_is_gone(make: Make<'_>) {
     let subject = Subject::new(make);
-    subject.write(vec![subscribe(subscription(1, "order"), 0), subscribe(subscription(2, "order"), 0)]);
+    subject.write(vec![
+        subscribe(subscription(1, "order"), 0),
+        subscribe(subscription(2, "order"), 0),
+    ]);
     let mut other_key = subscription(1, "order");
     other_key.correlation_key = "43".to_owned();
     subject.write(vec![subscribe(other_key, 0)]);
@@ -166,7 +238,10 @@ pub fn a_bad_payload_fails_its_own_commit(make: Make<'_>) {
     let result = subject.commit(vec![], vec![create(1), publish(bad, 0)]);
     assert_eq!(failure_of(result), ErrorKind::Internal);
     assert_eq!(subject.store.instance(InstanceKey(1)).unwrap(), None);
-    assert_eq!(taken(&subject.write(vec![subscribe(subscription(1, "order"), 0)])), []);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(1, "order"), 0)])),
+        []
+    );
 }
 
 /// A match is queued as an encoded `Deliver` for its instance, and told with its payload.
@@ -180,8 +255,14 @@ pub fn deliveries_stand_in_the_queue(make: Make<'_>) {
     assert_eq!((outcome.deliveries.len(), queued.len()), (1, 1));
     let (delivery, row) = (&outcome.deliveries[0], &queued[0]);
     assert_eq!((delivery.stimulus, &delivery.payload), (row.key, &row.payload));
-    assert_eq!((delivery.message, delivery.instance), (MessageKey(50), InstanceKey(1_001)));
-    assert_eq!((row.domain.as_str(), row.source.as_str()), ("instance/1001", "http.api"));
+    assert_eq!(
+        (delivery.message, delivery.instance),
+        (MessageKey(50), InstanceKey(1_001))
+    );
+    assert_eq!(
+        (row.domain.as_str(), row.source.as_str()),
+        ("instance/1001", "http.api")
+    );
     assert_eq!((row.accepted_at, row.attempts), (at(7), 0));
     let expected = Stimulus::Deliver {
         message: MessageKey(50),
@@ -195,7 +276,10 @@ pub fn deliveries_stand_in_the_queue(make: Make<'_>) {
     };
     assert_eq!(minicbor::decode::<Stimulus>(&row.payload).unwrap(), expected);
     // Deliveries and own stimuli share one order.
-    let outcome = subject.write(vec![Write::AddStimulus(stimulus("a", 8)), publish(message(51), 8)]);
+    let outcome = subject.write(vec![
+        Write::AddStimulus(stimulus("a", 8)),
+        publish(message(51), 8),
+    ]);
     assert!(outcome.stimuli[0] > row.key && outcome.deliveries[0].stimulus > outcome.stimuli[0]);
     assert_eq!(subject.store.queue().unwrap().depth, 3);
 }

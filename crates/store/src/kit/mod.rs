@@ -144,7 +144,12 @@ impl Subject {
         let place = make();
         let store = place.open();
         let activation = store.activate().expect("a fresh store can be activated");
-        Self { place, store, epoch: activation.epoch, key_high: activation.key_high }
+        Self {
+            place,
+            store,
+            epoch: activation.epoch,
+            key_high: activation.key_high,
+        }
     }
 
     /// Closes the store and opens it again, as the next process would.
@@ -154,7 +159,12 @@ impl Subject {
         drop(store);
         let store = place.open();
         let activation = store.activate().expect("a reopened store can be activated");
-        Self { place, store, epoch: activation.epoch, key_high: activation.key_high }
+        Self {
+            place,
+            store,
+            epoch: activation.epoch,
+            key_high: activation.key_high,
+        }
     }
 
     fn submit(&self, commits: Vec<Commit>) -> mpsc::Receiver<Vec<CommitResult>> {
@@ -163,7 +173,10 @@ impl Subject {
 
     fn batch(&self, commits: Vec<Commit>) -> Vec<CommitResult> {
         let count = commits.len();
-        let results = self.submit(commits).recv_timeout(PATIENCE).expect("an outcome is told");
+        let results = self
+            .submit(commits)
+            .recv_timeout(PATIENCE)
+            .expect("an outcome is told");
         assert_eq!(results.len(), count, "one outcome for each commit");
         results
     }
@@ -187,7 +200,12 @@ fn submit_to(store: &dyn Store, epoch: u64, commits: Vec<Commit>) -> mpsc::Recei
     let done = Box::new(move |results| {
         let _ = tell.send(results);
     });
-    store.submit(Batch { epoch, key_high: 0, commits, done });
+    store.submit(Batch {
+        epoch,
+        key_high: 0,
+        commits,
+        done,
+    });
     told
 }
 
@@ -200,7 +218,10 @@ fn refusal_of(result: CommitResult) -> Refusal {
 
 fn failure_of(result: CommitResult) -> ErrorKind {
     match result {
-        Err(CommitError::Failed { error, may_have_happened: false }) => error.kind(),
+        Err(CommitError::Failed {
+            error,
+            may_have_happened: false,
+        }) => error.kind(),
         other => panic!("expected a failure that left nothing, found {other:?}"),
     }
 }

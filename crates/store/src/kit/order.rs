@@ -17,12 +17,20 @@ pub fn batches_keep_their_order(make: Make<'_>) {
     let subject = Subject::new(make);
     subject.write(vec![create(1)]);
     let told: Vec<_> = (2..400)
-        .map(|revision| subject.submit(vec![Commit { expect: vec![], writes: vec![update(1, revision)] }]))
+        .map(|revision| {
+            subject.submit(vec![Commit {
+                expect: vec![],
+                writes: vec![update(1, revision)],
+            }])
+        })
         .collect();
     for one in told {
         assert!(one.recv_timeout(PATIENCE).unwrap()[0].is_ok());
     }
-    assert_eq!(subject.store.instance(InstanceKey(1)).unwrap().unwrap().revision, 399);
+    assert_eq!(
+        subject.store.instance(InstanceKey(1)).unwrap().unwrap().revision,
+        399
+    );
 }
 
 /// Outcomes are told in the order of the batches.
@@ -39,8 +47,16 @@ pub fn outcomes_are_told_in_order(make: Make<'_>) {
                     let done = Box::new(move |_: Vec<CommitResult>| {
                         let _ = tell.send((owner, turn));
                     });
-                    let commits = vec![Commit { expect: vec![], writes: vec![create(owner * 1_000 + turn)] }];
-                    store.submit(Batch { epoch, key_high: 0, commits, done });
+                    let commits = vec![Commit {
+                        expect: vec![],
+                        writes: vec![create(owner * 1_000 + turn)],
+                    }];
+                    store.submit(Batch {
+                        epoch,
+                        key_high: 0,
+                        commits,
+                        done,
+                    });
                 }
             });
         }
@@ -48,7 +64,10 @@ pub fn outcomes_are_told_in_order(make: Make<'_>) {
     let mut expected = [0; 4];
     for _ in 0..300 {
         let (owner, turn) = told.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(turn, expected[owner as usize], "outcomes of one submitter are told in its order");
+        assert_eq!(
+            turn, expected[owner as usize],
+            "outcomes of one submitter are told in its order"
+        );
         expected[owner as usize] += 1;
     }
 }
@@ -62,18 +81,41 @@ pub fn done_is_called_exactly_once(make: Make<'_>) {
             subject.store.close();
         }
         let calls = Arc::clone(&calls);
-        let writes = if turn % 2 == 0 { vec![create(turn as u64 + 1)] } else { vec![update(turn as u64 + 500, 9)] };
-        let commits = if turn % 10 == 5 { vec![] } else { vec![Commit { expect: vec![], writes }] };
+        let writes = if turn % 2 == 0 {
+            vec![create(turn as u64 + 1)]
+        } else {
+            vec![update(turn as u64 + 500, 9)]
+        };
+        let commits = if turn % 10 == 5 {
+            vec![]
+        } else {
+            vec![Commit {
+                expect: vec![],
+                writes,
+            }]
+        };
         let expected = commits.len();
-        let epoch = if turn % 7 == 0 { subject.epoch + 1 } else { subject.epoch };
+        let epoch = if turn % 7 == 0 {
+            subject.epoch + 1
+        } else {
+            subject.epoch
+        };
         let done = Box::new(move |results: Vec<CommitResult>| {
             assert_eq!(results.len(), expected);
             calls[turn].fetch_add(1, Ordering::SeqCst);
         });
-        subject.store.submit(Batch { epoch, key_high: 0, commits, done });
+        subject.store.submit(Batch {
+            epoch,
+            key_high: 0,
+            commits,
+            done,
+        });
     }
     // Closing waits for what was submitted before it, and later batches are told at once.
-    assert!(calls.iter().all(|calls| calls.load(Ordering::SeqCst) == 1), "{calls:?}");
+    assert!(
+        calls.iter().all(|calls| calls.load(Ordering::SeqCst) == 1),
+        "{calls:?}"
+    );
 }
 
 /// An outcome may bring forth the next batch, for as long as it likes.
@@ -87,8 +129,16 @@ pub fn a_done_may_submit_again(make: Make<'_>) {
                 step(next_store, epoch, revision + 1, end);
             }
         });
-        let commits = vec![Commit { expect: vec![], writes: vec![update(1, revision)] }];
-        store.submit(Batch { epoch, key_high: 0, commits, done });
+        let commits = vec![Commit {
+            expect: vec![],
+            writes: vec![update(1, revision)],
+        }];
+        store.submit(Batch {
+            epoch,
+            key_high: 0,
+            commits,
+            done,
+        });
     }
     let subject = Subject::new(make);
     subject.write(vec![create(1)]);
@@ -107,8 +157,16 @@ pub fn a_done_may_close_the_store(make: Make<'_>) {
         drop(store);
         let _ = tell.send(results);
     });
-    let commits = vec![Commit { expect: vec![], writes: vec![create(1)] }];
-    subject.store.submit(Batch { epoch: subject.epoch, key_high: 0, commits, done });
+    let commits = vec![Commit {
+        expect: vec![],
+        writes: vec![create(1)],
+    }];
+    subject.store.submit(Batch {
+        epoch: subject.epoch,
+        key_high: 0,
+        commits,
+        done,
+    });
     assert!(told.recv_timeout(PATIENCE).unwrap()[0].is_ok());
     let reopened = subject.reopen();
     assert!(reopened.store.instance(InstanceKey(1)).unwrap().is_some());
@@ -126,7 +184,10 @@ pub fn reads_see_told_commits(make: Make<'_>) {
             let found = store.instance(InstanceKey(1)).unwrap().unwrap().revision;
             assert!(found >= revision, "told revision {revision}, read {found}");
             let loaded = store.load(InstanceKey(1)).unwrap().unwrap();
-            assert_eq!(loaded.journal.last().map(|row| row.revision), Some(loaded.row.revision));
+            assert_eq!(
+                loaded.journal.last().map(|row| row.revision),
+                Some(loaded.row.revision)
+            );
             let _ = read.send(found);
         }
     });
@@ -148,7 +209,10 @@ pub fn one_of_many_writers_wins_each_revision(make: Make<'_>) {
         for _ in 0..4 {
             scope.spawn(|| {
                 for revision in 2..52 {
-                    let commits = vec![Commit { expect: vec![], writes: vec![update(1, revision), journal(1, revision)] }];
+                    let commits = vec![Commit {
+                        expect: vec![],
+                        writes: vec![update(1, revision), journal(1, revision)],
+                    }];
                     let told = submit_to(&*subject.store, subject.epoch, commits);
                     match told.recv_timeout(PATIENCE).unwrap().remove(0) {
                         Ok(_) => {
@@ -164,7 +228,10 @@ pub fn one_of_many_writers_wins_each_revision(make: Make<'_>) {
     let revision = subject.store.instance(InstanceKey(1)).unwrap().unwrap().revision;
     assert_eq!(wins.into_inner() as u64, revision - 1);
     let entries = subject.store.journal(InstanceKey(1), 0, 1_000).unwrap();
-    assert_eq!(entries.iter().map(|row| row.revision).collect::<Vec<_>>(), (2..=revision).collect::<Vec<_>>());
+    assert_eq!(
+        entries.iter().map(|row| row.revision).collect::<Vec<_>>(),
+        (2..=revision).collect::<Vec<_>>()
+    );
 }
 
 /// Two hundred rounds: an instance finishes while a drain marks it as interrupted. Whoever comes first, both expect
@@ -175,8 +242,14 @@ pub fn a_finish_that_races_a_mark_is_never_undone(make: Make<'_>) {
     let submit = |key: u64, sub_status: SubStatus| {
         let mut row = next(key, 2);
         row.sub_status = sub_status;
-        let commits = vec![Commit { expect: vec![], writes: vec![Write::UpdateInstance(row)] }];
-        submit_to(&*subject.store, subject.epoch, commits).recv_timeout(PATIENCE).unwrap().remove(0)
+        let commits = vec![Commit {
+            expect: vec![],
+            writes: vec![Write::UpdateInstance(row)],
+        }];
+        submit_to(&*subject.store, subject.epoch, commits)
+            .recv_timeout(PATIENCE)
+            .unwrap()
+            .remove(0)
     };
     for key in 1..=200 {
         let (finish, mark) = thread::scope(|scope| {
@@ -184,9 +257,16 @@ pub fn a_finish_that_races_a_mark_is_never_undone(make: Make<'_>) {
             let mark = submit(key, SubStatus::Interrupted);
             (finish.join().unwrap(), mark)
         });
-        assert!(finish.is_ok() != mark.is_ok(), "exactly one of the two: {finish:?}, {mark:?}");
+        assert!(
+            finish.is_ok() != mark.is_ok(),
+            "exactly one of the two: {finish:?}, {mark:?}"
+        );
         let found = subject.store.instance(InstanceKey(key)).unwrap().unwrap();
-        let expected = if finish.is_ok() { SubStatus::Finished } else { SubStatus::Interrupted };
+        let expected = if finish.is_ok() {
+            SubStatus::Finished
+        } else {
+            SubStatus::Interrupted
+        };
         assert_eq!((found.sub_status, found.revision), (expected, 2));
     }
     let counts = subject.store.counts().unwrap();

@@ -18,7 +18,9 @@ pub fn stimuli_keep_the_order_of_acceptance(make: Make<'_>) {
         ]);
         given.extend(outcome.stimuli);
     }
-    assert!(given.is_sorted() && given.windows(2).all(|pair| pair[0] != pair[1]) && given[0] > StimulusKey(0));
+    assert!(
+        given.is_sorted() && given.windows(2).all(|pair| pair[0] != pair[1]) && given[0] > StimulusKey(0)
+    );
     subject = subject.reopen();
     let all = subject.store.stimuli(None, 100).unwrap();
     assert_eq!(all.iter().map(|row| row.key).collect::<Vec<_>>(), given);
@@ -26,9 +28,24 @@ pub fn stimuli_keep_the_order_of_acceptance(make: Make<'_>) {
     let mut expected = stimulus("3a", 97);
     expected.key = given[6];
     assert_eq!(subject.store.stimuli(Some(given[5]), 1).unwrap(), [expected]);
-    assert_eq!(subject.store.queue().unwrap(), QueueDepth { depth: 40, oldest_accepted_at: Some(at(100)) });
-    subject.write(vec![Write::RemoveStimulus(given[0]), Write::RemoveStimulus(given[0])]);
-    assert_eq!(subject.store.queue().unwrap(), QueueDepth { depth: 39, oldest_accepted_at: Some(at(200)) });
+    assert_eq!(
+        subject.store.queue().unwrap(),
+        QueueDepth {
+            depth: 40,
+            oldest_accepted_at: Some(at(100))
+        }
+    );
+    subject.write(vec![
+        Write::RemoveStimulus(given[0]),
+        Write::RemoveStimulus(given[0]),
+    ]);
+    assert_eq!(
+        subject.store.queue().unwrap(),
+        QueueDepth {
+            depth: 39,
+            oldest_accepted_at: Some(at(200))
+        }
+    );
 }
 
 /// A key is never given again, also when the queue was empty and the store was opened again: a late expectation
@@ -61,7 +78,10 @@ pub fn a_stimulus_is_consumed_once(make: Make<'_>) {
 pub fn failed_attempts_are_counted(make: Make<'_>) {
     let subject = Subject::new(make);
     let key = subject.write(vec![Write::AddStimulus(stimulus("s", 1))]).stimuli[0];
-    subject.write(vec![Write::StimulusFailed(key), Write::StimulusFailed(StimulusKey(key.get() + 1))]);
+    subject.write(vec![
+        Write::StimulusFailed(key),
+        Write::StimulusFailed(StimulusKey(key.get() + 1)),
+    ]);
     subject.write(vec![Write::StimulusFailed(key)]);
     assert_eq!(subject.store.stimuli(None, 1).unwrap()[0].attempts, 2);
 }

@@ -32,7 +32,10 @@ pub(super) fn instance(key: u64) -> InstanceRow {
 }
 
 pub(super) fn create(key: u64) -> Write {
-    Write::CreateInstance { row: Box::new(instance(key)), state: None }
+    Write::CreateInstance {
+        row: Box::new(instance(key)),
+        state: None,
+    }
 }
 
 pub(super) fn next(key: u64, revision: u64) -> InstanceUpdate {
@@ -65,7 +68,13 @@ pub(super) fn journal(key: u64, revision: u64) -> Write {
 }
 
 pub(super) fn timer(owner: u64, due_at: i64) -> TimerRow {
-    TimerRow { due_at: at(due_at), owner, element: ElementIndex(2), instance: Some(InstanceKey(1)), fired: 0 }
+    TimerRow {
+        due_at: at(due_at),
+        owner,
+        element: ElementIndex(2),
+        instance: Some(InstanceKey(1)),
+        fired: 0,
+    }
 }
 
 pub(super) fn subscription(owner: u64, process_id: &str) -> SubscriptionRow {
@@ -98,7 +107,11 @@ pub(super) fn message(key: u64) -> MessageRow {
 }
 
 pub(super) fn publish(row: MessageRow, now: i64) -> Write {
-    Write::Publish { row, has_taker: false, now: at(now) }
+    Write::Publish {
+        row,
+        has_taker: false,
+        now: at(now),
+    }
 }
 
 pub(super) fn job(key: u64) -> JobRow {

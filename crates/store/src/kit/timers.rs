@@ -24,12 +24,28 @@ pub fn timers_come_in_order(make: Make<'_>) {
 /// One timer for each owner and element: arming again replaces it, disarming removes it, if it is there.
 pub fn a_timer_is_replaced_by_its_like(make: Make<'_>) {
     let subject = Subject::new(make);
-    let start = TimerRow { instance: None, fired: 4, ..timer(1, 50) };
-    subject.write(vec![Write::ArmTimer(timer(1, 10)), Write::ArmTimer(start.clone())]);
-    let other = TimerRow { element: ElementIndex(3), ..timer(1, 60) };
+    let start = TimerRow {
+        instance: None,
+        fired: 4,
+        ..timer(1, 50)
+    };
+    subject.write(vec![
+        Write::ArmTimer(timer(1, 10)),
+        Write::ArmTimer(start.clone()),
+    ]);
+    let other = TimerRow {
+        element: ElementIndex(3),
+        ..timer(1, 60)
+    };
     subject.write(vec![Write::ArmTimer(other.clone())]);
-    assert_eq!(subject.store.timers(at(100), None, 10).unwrap(), [start, other.clone()]);
-    let disarm = || Write::DisarmTimer { owner: 1, element: ElementIndex(2) };
+    assert_eq!(
+        subject.store.timers(at(100), None, 10).unwrap(),
+        [start, other.clone()]
+    );
+    let disarm = || Write::DisarmTimer {
+        owner: 1,
+        element: ElementIndex(2),
+    };
     subject.write(vec![disarm(), disarm()]);
     assert_eq!(subject.store.timers(at(100), None, 10).unwrap(), [other]);
 }
@@ -40,7 +56,10 @@ pub fn equal_due_times_are_paged(make: Make<'_>) {
     let mut expected = Vec::new();
     for owner in 1..=7 {
         for element in 0..3 {
-            expected.push(TimerRow { element: ElementIndex(element), ..timer(owner, 10) });
+            expected.push(TimerRow {
+                element: ElementIndex(element),
+                ..timer(owner, 10)
+            });
         }
     }
     subject.write(expected.iter().rev().cloned().map(Write::ArmTimer).collect());

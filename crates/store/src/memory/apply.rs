@@ -18,7 +18,10 @@ impl Tables {
     pub fn run(&mut self, epoch: u64, key_high: u64, commits: Vec<Commit>) -> Vec<CommitResult> {
         if epoch != self.epoch {
             let fenced = || {
-                let message = format!("epoch {epoch} is fenced: the store was activated again as epoch {}", self.epoch);
+                let message = format!(
+                    "epoch {epoch} is fenced: the store was activated again as epoch {}",
+                    self.epoch
+                );
                 Err(failed(Error::new(ErrorKind::Fenced, message)))
             };
             return commits.iter().map(|_| fenced()).collect();
@@ -40,7 +43,14 @@ impl Tables {
         match write {
             Write::CreateInstance { row, state } => {
                 let state_revision = if state.is_some() { row.revision } else { 0 };
-                self.instances.insert(row.key, Instance { row: *row, state, state_revision });
+                self.instances.insert(
+                    row.key,
+                    Instance {
+                        row: *row,
+                        state,
+                        state_revision,
+                    },
+                );
             }
             Write::UpdateInstance(update) => self.update_instance(update),
             Write::Journal(row) => {
@@ -99,8 +109,18 @@ impl Tables {
                     row.is_deleted = true;
                 }
             }
-            Write::SetValue { key, value, expires_at } => {
-                self.values.insert(key, Value { bytes: value, expires_at });
+            Write::SetValue {
+                key,
+                value,
+                expires_at,
+            } => {
+                self.values.insert(
+                    key,
+                    Value {
+                        bytes: value,
+                        expires_at,
+                    },
+                );
             }
             Write::RemoveValue(key) => {
                 self.values.remove(&key);
@@ -113,7 +133,9 @@ impl Tables {
     }
 
     fn update_instance(&mut self, update: InstanceUpdate) {
-        let Some(instance) = self.instances.get_mut(&update.key) else { return };
+        let Some(instance) = self.instances.get_mut(&update.key) else {
+            return;
+        };
         instance.row.revision = update.revision;
         instance.row.sub_status = update.sub_status;
         instance.row.incident_count = update.incident_count;
@@ -145,7 +167,10 @@ impl Tables {
                 && message.row.correlation_key == row.correlation_key
                 && message.row.expires_at > now
         });
-        let taken: Vec<_> = waiting.map(|message| message.row.key).take(if row.once { 1 } else { usize::MAX }).collect();
+        let taken: Vec<_> = waiting
+            .map(|message| message.row.key)
+            .take(if row.once { 1 } else { usize::MAX })
+            .collect();
         let is_closed = row.once && !taken.is_empty();
         for key in taken {
             if let Some(message) = self.messages.remove(&key) {
@@ -159,7 +184,8 @@ impl Tables {
     }
 
     fn unsubscribe(&mut self, owner: ElementInstanceKey, element: ElementIndex) {
-        self.subscriptions.retain(|_, row| (row.owner, row.element) != (owner, element));
+        self.subscriptions
+            .retain(|_, row| (row.owner, row.element) != (owner, element));
     }
 
     fn publish(&mut self, row: MessageRow, has_taker: bool, now: Timestamp, outcome: &mut Outcome) {
@@ -177,7 +203,9 @@ impl Tables {
             .map(|(order, _)| *order)
             .collect();
         for order in &matched {
-            let Some(open) = self.subscriptions.get(order).cloned() else { continue };
+            let Some(open) = self.subscriptions.get(order).cloned() else {
+                continue;
+            };
             if open.once {
                 self.subscriptions.remove(order);
             }
@@ -202,10 +230,17 @@ impl Tables {
         outcome: &mut Outcome,
     ) {
         // Writing to a vector does not fail.
-        let Ok(row) = delivery(message, variables, open, now) else { return };
+        let Ok(row) = delivery(message, variables, open, now) else {
+            return;
+        };
         let payload = row.payload.clone();
         let stimulus = self.add_stimulus(row);
-        outcome.deliveries.push(Delivery { stimulus, message: message.key, instance: open.instance, payload });
+        outcome.deliveries.push(Delivery {
+            stimulus,
+            message: message.key,
+            instance: open.instance,
+            payload,
+        });
     }
 
     fn expire(&mut self, now: Timestamp, limit: usize, outcome: &mut Outcome) {
@@ -220,7 +255,8 @@ impl Tables {
             self.messages.remove(&key);
             outcome.expired.push(key);
         }
-        self.values.retain(|_, value| value.expires_at.is_none_or(|at| at > now));
+        self.values
+            .retain(|_, value| value.expires_at.is_none_or(|at| at > now));
     }
 
     fn lease(&mut self, request: &LeaseRequest, outcome: &mut Outcome) {
@@ -229,9 +265,10 @@ impl Tables {
             JobState::Leased => job.lease_until.is_none_or(|until| until <= request.now),
             JobState::Reported => false,
         };
-        let wanted = self.jobs.values_mut().filter(|job| {
-            *job.job_type == *request.job_type && job.tenant == request.tenant && is_free(job)
-        });
+        let wanted = self
+            .jobs
+            .values_mut()
+            .filter(|job| *job.job_type == *request.job_type && job.tenant == request.tenant && is_free(job));
         for job in wanted.take(request.limit) {
             job.state = JobState::Leased;
             job.worker = Some(request.worker.clone());

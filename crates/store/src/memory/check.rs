@@ -25,20 +25,31 @@ impl Tables {
                 let is_held = self.jobs.get(job).is_some_and(|row| {
                     row.state == JobState::Leased && row.lease_token.as_deref() == Some(token.as_str())
                 });
-                if is_held { Ok(()) } else { Err(Refusal::LeaseStale(*job)) }
+                if is_held {
+                    Ok(())
+                } else {
+                    Err(Refusal::LeaseStale(*job))
+                }
             }
             Expect::ValueAbsent { key, now } => match self.value(key, *now) {
                 Some(value) => Err(Refusal::ValuePresent(value.to_vec())),
                 None => Ok(()),
             },
-            Expect::VersionFree { process_id, tenant, version }
-                if self.highest_version(process_id, tenant) >= *version =>
-            {
-                Err(Refusal::VersionTaken)
-            }
+            Expect::VersionFree {
+                process_id,
+                tenant,
+                version,
+            } if self.highest_version(process_id, tenant) >= *version => Err(Refusal::VersionTaken),
             Expect::InstanceLive(key) => {
-                let is_live = self.instances.get(key).is_some_and(|i| !i.row.sub_status.is_finished());
-                if is_live { Ok(()) } else { Err(Refusal::InstanceEnded(*key)) }
+                let is_live = self
+                    .instances
+                    .get(key)
+                    .is_some_and(|i| !i.row.sub_status.is_finished());
+                if is_live {
+                    Ok(())
+                } else {
+                    Err(Refusal::InstanceEnded(*key))
+                }
             }
             Expect::Stimulus(_) | Expect::VersionFree { .. } => Ok(()),
         }
@@ -67,7 +78,10 @@ impl Tables {
                 Write::Journal(row) => {
                     let at = (row.instance, row.revision);
                     if self.journal.contains_key(&at) || !journal.insert(at) {
-                        return Err(twice(format!("journal row {} of instance {}", row.revision, row.instance)));
+                        return Err(twice(format!(
+                            "journal row {} of instance {}",
+                            row.revision, row.instance
+                        )));
                     }
                 }
                 Write::AddDefinition(row) => {
@@ -78,7 +92,10 @@ impl Tables {
                                 && other.version == row.version)
                     };
                     if self.definitions.values().any(same) || definitions.iter().any(|other| same(other)) {
-                        return Err(twice(format!("definition {} version {}", row.process_id, row.version)));
+                        return Err(twice(format!(
+                            "definition {} version {}",
+                            row.process_id, row.version
+                        )));
                     }
                     definitions.push(row);
                 }
@@ -96,5 +113,8 @@ impl Tables {
 }
 
 fn twice(what: String) -> Error {
-    Error::new(ErrorKind::Internal, format!("{what} is there already; a commit wrote it a second time"))
+    Error::new(
+        ErrorKind::Internal,
+        format!("{what} is there already; a commit wrote it a second time"),
+    )
 }

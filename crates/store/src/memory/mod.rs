@@ -50,7 +50,11 @@ impl MemoryStore {
     }
 
     fn over(tables: Arc<Mutex<Tables>>) -> Self {
-        Self { tables, inbox: Mutex::default(), idle: Condvar::new() }
+        Self {
+            tables,
+            inbox: Mutex::default(),
+            idle: Condvar::new(),
+        }
     }
 
     fn read<T>(&self, read: impl FnOnce(&Tables) -> T) -> Result<T, Error> {
@@ -73,7 +77,12 @@ impl MemoryStore {
                     }
                 }
             };
-            let Batch { epoch, key_high, commits, done } = batch;
+            let Batch {
+                epoch,
+                key_high,
+                commits,
+                done,
+            } = batch;
             let results = self.tables.lock().run(epoch, key_high, commits);
             finish(done, results);
         }
@@ -119,7 +128,12 @@ impl Store for MemoryStore {
         self.read(|tables| tables.recoverable(after, limit))
     }
 
-    fn timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Result<Vec<TimerRow>, Error> {
+    fn timers(
+        &self,
+        until: Timestamp,
+        after: Option<&TimerRow>,
+        limit: usize,
+    ) -> Result<Vec<TimerRow>, Error> {
         self.read(|tables| tables.due_timers(until, after, limit))
     }
 
@@ -159,9 +173,15 @@ fn finish(done: Box<dyn FnOnce(Vec<CommitResult>) + Send>, results: Vec<CommitRe
 }
 
 fn failed(error: Error) -> CommitError {
-    CommitError::Failed { error, may_have_happened: false }
+    CommitError::Failed {
+        error,
+        may_have_happened: false,
+    }
 }
 
 fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the memory store was closed by this process; open it again to go on")
+    Error::new(
+        ErrorKind::Closed,
+        "the memory store was closed by this process; open it again to go on",
+    )
 }

@@ -10,8 +10,8 @@ use super::MemoryStore;
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow, JournalRow,
-    Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
+    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for MemoryStore {
@@ -41,8 +41,18 @@ impl Queries for MemoryStore {
     }
 
     fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error> {
-        let range = (Bound::Excluded((instance, after)), Bound::Included((instance, u64::MAX)));
-        self.read(|tables| tables.journal.range(range).take(limit).map(|(_, row)| row.clone()).collect())
+        let range = (
+            Bound::Excluded((instance, after)),
+            Bound::Included((instance, u64::MAX)),
+        );
+        self.read(|tables| {
+            tables
+                .journal
+                .range(range)
+                .take(limit)
+                .map(|(_, row)| row.clone())
+                .collect()
+        })
     }
 
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
@@ -50,7 +60,9 @@ impl Queries for MemoryStore {
             let listed = |row: &&DefinitionRow| !row.is_deleted && filter.admits(row);
             let mut newest: BTreeMap<(Arc<str>, Arc<str>), u32> = BTreeMap::new();
             for row in tables.definitions.values().filter(listed) {
-                let version = newest.entry((row.process_id.clone(), row.tenant.clone())).or_default();
+                let version = newest
+                    .entry((row.process_id.clone(), row.tenant.clone()))
+                    .or_default();
                 *version = row.version.max(*version);
             }
             let is_newest = |row: &DefinitionRow| {
@@ -98,7 +110,12 @@ impl Queries for MemoryStore {
     }
 
     fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error> {
-        self.read(|tables| newest_first(&tables.audit, page.after).take(page.limit).cloned().collect())
+        self.read(|tables| {
+            newest_first(&tables.audit, page.after)
+                .take(page.limit)
+                .cloned()
+                .collect()
+        })
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {
@@ -120,9 +137,14 @@ impl InstanceFilter {
         (self.sub_statuses.is_empty() || self.sub_statuses.contains(&row.sub_status))
             && is_asked(self.process_id.as_deref(), &row.process_id)
             && self.definition.is_none_or(|key| key == row.definition)
-            && self.business_key.as_ref().is_none_or(|key| row.business_key.as_ref() == Some(key))
+            && self
+                .business_key
+                .as_ref()
+                .is_none_or(|key| row.business_key.as_ref() == Some(key))
             && self.parent.is_none_or(|key| row.parent == Some(key))
-            && self.has_incident.is_none_or(|wanted| wanted == (row.incident_count > 0))
+            && self
+                .has_incident
+                .is_none_or(|wanted| wanted == (row.incident_count > 0))
             && self.started_after.is_none_or(|at| row.started_at >= at)
             && self.started_before.is_none_or(|at| row.started_at < at)
             && is_asked(self.tenant.as_deref(), &row.tenant)
@@ -149,7 +171,10 @@ impl UserTaskFilter {
     /// True if the row is one of those asked for.
     pub fn admits(&self, row: &UserTaskRow) -> bool {
         self.instance.is_none_or(|key| key == row.instance)
-            && self.assignee.as_ref().is_none_or(|name| row.assignee.as_ref() == Some(name))
+            && self
+                .assignee
+                .as_ref()
+                .is_none_or(|name| row.assignee.as_ref() == Some(name))
             && is_asked(self.tenant.as_deref(), &row.tenant)
     }
 }

@@ -5,14 +5,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use tidegate_model::{
-    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey, SubStatus,
-    Timestamp, Variables,
+    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey,
+    SubStatus, Timestamp, Variables,
 };
 
 use crate::Activation;
 use crate::row::{
-    AuditRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow, StimulusRow, StoredInstance,
-    SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow, StimulusRow,
+    StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// An instance with its stored state.
@@ -63,12 +63,18 @@ pub(super) struct Tables {
 impl Tables {
     pub fn activate(&mut self) -> Activation {
         self.epoch += 1;
-        Activation { epoch: self.epoch, key_high: self.key_high }
+        Activation {
+            epoch: self.epoch,
+            key_high: self.key_high,
+        }
     }
 
     pub fn load(&self, key: InstanceKey) -> Option<StoredInstance> {
         let instance = self.instances.get(&key)?;
-        let from = (Bound::Excluded((key, instance.state_revision)), Bound::Included((key, u64::MAX)));
+        let from = (
+            Bound::Excluded((key, instance.state_revision)),
+            Bound::Included((key, u64::MAX)),
+        );
         Some(StoredInstance {
             row: instance.row.clone(),
             state: instance.state.clone(),
@@ -78,7 +84,10 @@ impl Tables {
 
     pub fn recoverable(&self, after: Option<InstanceKey>, limit: usize) -> Vec<InstanceRow> {
         let is_recoverable = |row: &InstanceRow| {
-            matches!(row.sub_status, SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling)
+            matches!(
+                row.sub_status,
+                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling
+            )
         };
         self.instances
             .range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
@@ -90,7 +99,9 @@ impl Tables {
     }
 
     pub fn due_timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Vec<TimerRow> {
-        let from = after.map_or(Bound::Unbounded, |row| Bound::Excluded((row.due_at, row.owner, row.element)));
+        let from = after.map_or(Bound::Unbounded, |row| {
+            Bound::Excluded((row.due_at, row.owner, row.element))
+        });
         self.timers
             .range((from, Bound::Unbounded))
             .map(|(_, row)| row)

@@ -34,7 +34,8 @@ impl Checkpoints {
         if wal_pages < done_at {
             self.done_at.store(0, Ordering::Relaxed);
         }
-        if wal_pages.saturating_sub(done_at) >= PASSIVE_PAGES && !self.is_wanted.swap(true, Ordering::AcqRel) {
+        if wal_pages.saturating_sub(done_at) >= PASSIVE_PAGES && !self.is_wanted.swap(true, Ordering::AcqRel)
+        {
             let _stopped = self.is_stopped.lock();
             self.wake.notify_one();
         }
@@ -62,16 +63,21 @@ impl Checkpoints {
 
 /// Starts the checkpointer.
 pub(super) fn spawn(inner: Arc<Inner>, conn: Connection) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("tidegate-checkpointer".to_owned()).spawn(move || {
-        while inner.checkpoints.wait() {
-            let pages = checkpoint(&inner, &conn);
-            inner.checkpoints.finished(pages);
-        }
-    })
+    thread::Builder::new()
+        .name("tidegate-checkpointer".to_owned())
+        .spawn(move || {
+            while inner.checkpoints.wait() {
+                let pages = checkpoint(&inner, &conn);
+                inner.checkpoints.finished(pages);
+            }
+        })
 }
 
 /// Opens the checkpointer's connection.
-pub(super) fn connection(inner_path: &std::path::Path, options: &super::Options) -> Result<Connection, super::error::Trouble> {
+pub(super) fn connection(
+    inner_path: &std::path::Path,
+    options: &super::Options,
+) -> Result<Connection, super::error::Trouble> {
     open::writer_again(inner_path, options)
 }
 

@@ -18,7 +18,11 @@ pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Re
     for expect in &commit.expect {
         check(conn, expect)?;
     }
-    let mut instance_writes = commit.writes.iter().enumerate().filter(|(_, write)| is_instance_write(write));
+    let mut instance_writes = commit
+        .writes
+        .iter()
+        .enumerate()
+        .filter(|(_, write)| is_instance_write(write));
     let lone = match (instance_writes.next(), instance_writes.next()) {
         (Some((position, write)), None) => {
             if !write_instance(conn, totals, write)? {
@@ -49,11 +53,11 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
             Some(value) => Refusal::ValuePresent(value),
             None => return Ok(()),
         },
-        Expect::VersionFree { process_id, tenant, version }
-            if definition::highest_version(conn, process_id, tenant)? >= *version =>
-        {
-            Refusal::VersionTaken
-        }
+        Expect::VersionFree {
+            process_id,
+            tenant,
+            version,
+        } if definition::highest_version(conn, process_id, tenant)? >= *version => Refusal::VersionTaken,
         Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
         Expect::Stimulus(_) | Expect::Lease { .. } | Expect::VersionFree { .. } | Expect::InstanceLive(_) => {
             return Ok(());
@@ -101,7 +105,12 @@ fn wrong_revision(conn: &Connection, write: &Write) -> Stop {
     }
 }
 
-fn apply(conn: &Connection, totals: &mut Totals, write: &Write, outcome: &mut Outcome) -> Result<(), Trouble> {
+fn apply(
+    conn: &Connection,
+    totals: &mut Totals,
+    write: &Write,
+    outcome: &mut Outcome,
+) -> Result<(), Trouble> {
     match write {
         Write::CreateInstance { .. } | Write::UpdateInstance(_) => {
             if !write_instance(conn, totals, write)? {
@@ -135,7 +144,11 @@ fn apply(conn: &Connection, totals: &mut Totals, write: &Write, outcome: &mut Ou
         Write::AddResource { key, bytes } => definition::add_resource(conn, *key, bytes)?,
         Write::AddDefinition(row) => definition::add(conn, row)?,
         Write::DeleteDefinition(key) => definition::delete(conn, *key)?,
-        Write::SetValue { key, value, expires_at } => value::set(conn, key, value, *expires_at)?,
+        Write::SetValue {
+            key,
+            value,
+            expires_at,
+        } => value::set(conn, key, value, *expires_at)?,
         Write::RemoveValue(key) => value::remove(conn, key)?,
         Write::Audit(row) => audit::append(conn, row)?,
     }

@@ -9,13 +9,16 @@ use super::error::Trouble;
 use crate::row::{DefinitionFilter, DefinitionRow, Page};
 
 pub(super) fn add_resource(conn: &Connection, key: u64, bytes: &[u8]) -> Result<(), Trouble> {
-    conn.prepare_cached("INSERT INTO resources (key, bytes) VALUES (?1, ?2)")?.execute(params![key as i64, bytes])?;
+    conn.prepare_cached("INSERT INTO resources (key, bytes) VALUES (?1, ?2)")?
+        .execute(params![key as i64, bytes])?;
     Ok(())
 }
 
 pub(super) fn resource(conn: &Connection, key: u64) -> Result<Option<Arc<[u8]>>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT bytes FROM resources WHERE key = ?1")?;
-    let bytes: Option<Vec<u8>> = statement.query_row(params![key as i64], |row| row.get(0)).optional()?;
+    let bytes: Option<Vec<u8>> = statement
+        .query_row(params![key as i64], |row| row.get(0))
+        .optional()?;
     Ok(bytes.map(Arc::from))
 }
 
@@ -42,7 +45,8 @@ pub(super) fn add(conn: &Connection, row: &DefinitionRow) -> Result<(), Trouble>
 
 /// The row stays: live instances go on with it, and its version is never given again.
 pub(super) fn delete(conn: &Connection, key: DefinitionKey) -> Result<(), Trouble> {
-    conn.prepare_cached("UPDATE definitions SET is_deleted = 1 WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    conn.prepare_cached("UPDATE definitions SET is_deleted = 1 WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     Ok(())
 }
 
@@ -55,12 +59,17 @@ pub(super) fn get(conn: &Connection, key: DefinitionKey) -> Result<Option<Defini
 }
 
 pub(super) fn highest_version(conn: &Connection, process_id: &str, tenant: &str) -> Result<u32, Trouble> {
-    let mut statement = conn
-        .prepare_cached("SELECT coalesce(max(version), 0) FROM definitions WHERE process_id = ?1 AND tenant = ?2")?;
+    let mut statement = conn.prepare_cached(
+        "SELECT coalesce(max(version), 0) FROM definitions WHERE process_id = ?1 AND tenant = ?2",
+    )?;
     Ok(statement.query_row(params![process_id, tenant], |row| row.get(0))?)
 }
 
-pub(super) fn list(conn: &Connection, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Trouble> {
+pub(super) fn list(
+    conn: &Connection,
+    filter: &DefinitionFilter,
+    page: Page,
+) -> Result<Vec<DefinitionRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT key, deployment, resource, resource_name, checksum, process_id, version, name, tenant, deployed_at, \
          is_deleted FROM definitions AS listed \
@@ -69,8 +78,13 @@ pub(super) fn list(conn: &Connection, filter: &DefinitionFilter, page: Page) -> 
          other.process_id = listed.process_id AND other.tenant = listed.tenant AND other.is_deleted = 0)) \
          ORDER BY key DESC LIMIT ?5",
     )?;
-    let asked =
-        params![super::before(page), filter.process_id, filter.tenant, filter.latest, super::rows(page.limit)];
+    let asked = params![
+        super::before(page),
+        filter.process_id,
+        filter.tenant,
+        filter.latest,
+        super::rows(page.limit)
+    ];
     let rows = statement.query_map(asked, read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -51,7 +51,10 @@ impl Trouble {
         let file = path.display();
         let (kind, message) = match self {
             Self::Own(error) => return error,
-            Self::Damaged(what) => (ErrorKind::Damaged, format!("`{file}` is damaged: {what}; {RESTORE}")),
+            Self::Damaged(what) => (
+                ErrorKind::Damaged,
+                format!("`{file}` is damaged: {what}; {RESTORE}"),
+            ),
             Self::Sql(cause) => explain(&cause, &file.to_string()),
         };
         Error::new(kind, message)
@@ -94,33 +97,57 @@ fn explain(cause: &rusqlite::Error, file: &str) -> (ErrorKind, String) {
         | Sql::IntegralValueOutOfRange(..)
         | Sql::InvalidColumnType(..)
         | Sql::Utf8Error(..) => {
-            return (ErrorKind::Damaged, format!("`{file}` holds a value it should not: {cause}; {RESTORE}"));
+            return (
+                ErrorKind::Damaged,
+                format!("`{file}` holds a value it should not: {cause}; {RESTORE}"),
+            );
         }
         other => other.sqlite_error_code(),
     };
     match code {
         Some(ErrorCode::DiskFull) => (
             ErrorKind::Full,
-            format!("no space left for `{file}`: {cause}; free space on its disk, the store goes on by itself"),
+            format!(
+                "no space left for `{file}`: {cause}; free space on its disk, the store goes on by itself"
+            ),
         ),
-        Some(ErrorCode::DatabaseCorrupt) => (ErrorKind::Damaged, format!("`{file}` is damaged: {cause}; {RESTORE}")),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            ErrorKind::Damaged,
+            format!("`{file}` is damaged: {cause}; {RESTORE}"),
+        ),
         Some(ErrorCode::NotADatabase) => (
             ErrorKind::Damaged,
             format!("`{file}` is damaged or is no SQLite file: {cause}; check the path, or restore a backup"),
         ),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            (ErrorKind::ReadOnly, format!("`{file}` cannot be written: {cause}; check the owner and mode of the file and its folder"))
-        }
-        Some(ErrorCode::CannotOpen) => {
-            (ErrorKind::ReadOnly, format!("`{file}` cannot be opened: {cause}; check that its folder exists and can be written"))
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
-            (ErrorKind::Locked, format!("`{file}` is in use by another program: {cause}; close it (a backup tool, a SQLite shell)"))
-        }
-        Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::OperationInterrupted | ErrorCode::NoLargeFileSupport) => {
-            (ErrorKind::Unavailable, format!("`{file}` cannot be reached: {cause}; check its disk"))
-        }
-        _ => (ErrorKind::Internal, format!("`{file}` refused a statement: {cause}")),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => (
+            ErrorKind::ReadOnly,
+            format!(
+                "`{file}` cannot be written: {cause}; check the owner and mode of the file and its folder"
+            ),
+        ),
+        Some(ErrorCode::CannotOpen) => (
+            ErrorKind::ReadOnly,
+            format!("`{file}` cannot be opened: {cause}; check that its folder exists and can be written"),
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => (
+            ErrorKind::Locked,
+            format!(
+                "`{file}` is in use by another program: {cause}; close it (a backup tool, a SQLite shell)"
+            ),
+        ),
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::OutOfMemory
+            | ErrorCode::OperationInterrupted
+            | ErrorCode::NoLargeFileSupport,
+        ) => (
+            ErrorKind::Unavailable,
+            format!("`{file}` cannot be reached: {cause}; check its disk"),
+        ),
+        _ => (
+            ErrorKind::Internal,
+            format!("`{file}` refused a statement: {cause}"),
+        ),
     }
 }
 
@@ -132,9 +159,12 @@ pub(super) fn of_io(cause: &std::io::Error, what: &str, path: &Path) -> Error {
         Io::PermissionDenied | Io::ReadOnlyFilesystem => {
             (ErrorKind::ReadOnly, "check the owner and mode of the folder")
         }
-        Io::NotFound | Io::AlreadyExists | Io::NotADirectory | Io::IsADirectory | Io::InvalidFilename | Io::InvalidInput => {
-            (ErrorKind::Configuration, "check the path")
-        }
+        Io::NotFound
+        | Io::AlreadyExists
+        | Io::NotADirectory
+        | Io::IsADirectory
+        | Io::InvalidFilename
+        | Io::InvalidInput => (ErrorKind::Configuration, "check the path"),
         _ => (ErrorKind::Unavailable, "check its disk"),
     };
     Error::new(kind, format!("{what} `{}`: {cause}; {advice}", path.display()))

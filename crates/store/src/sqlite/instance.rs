@@ -63,7 +63,11 @@ pub(super) fn create(
 }
 
 /// Makes the next revision. False if the row has another one, or is not there: then nothing was written.
-pub(super) fn update(conn: &Connection, totals: &mut Totals, update: &InstanceUpdate) -> Result<bool, Trouble> {
+pub(super) fn update(
+    conn: &Connection,
+    totals: &mut Totals,
+    update: &InstanceUpdate,
+) -> Result<bool, Trouble> {
     // Read first, then written without a condition: `RETURNING` would tell the same in one statement, and opens a
     // table of its own for it, which costs more than the whole update.
     let key = update.key.get() as i64;
@@ -71,7 +75,9 @@ pub(super) fn update(conn: &Connection, totals: &mut Totals, update: &InstanceUp
         .prepare_cached("SELECT revision, sub_status, is_split FROM instances WHERE key = ?1")?
         .query_row(params![key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((revision, was, was_split)) = found else { return Ok(false) };
+    let Some((revision, was, was_split)) = found else {
+        return Ok(false);
+    };
     if update.revision.checked_sub(1) != Some(revision as u64) {
         return Ok(false);
     }
@@ -110,12 +116,16 @@ pub(super) fn update(conn: &Connection, totals: &mut Totals, update: &InstanceUp
             if is_split {
                 keep_split(conn, update.key, state)?;
             } else if was_split {
-                conn.prepare_cached("DELETE FROM snapshots WHERE instance = ?1")?.execute(params![key])?;
+                conn.prepare_cached("DELETE FROM snapshots WHERE instance = ?1")?
+                    .execute(params![key])?;
             }
         }
     }
     let Some(count) = totals.instances.get_mut(usize::from(was)) else {
-        return Err(Trouble::Damaged(format!("instance {} has the unknown sub-status {was}", update.key)));
+        return Err(Trouble::Damaged(format!(
+            "instance {} has the unknown sub-status {was}",
+            update.key
+        )));
     };
     *count -= 1;
     totals.instances[usize::from(update.sub_status.code())] += 1;
@@ -125,15 +135,21 @@ pub(super) fn update(conn: &Connection, totals: &mut Totals, update: &InstanceUp
 /// The revision an instance has.
 pub(super) fn revision(conn: &Connection, key: InstanceKey) -> Result<Option<u64>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT revision FROM instances WHERE key = ?1")?;
-    let found: Option<i64> = statement.query_row(params![key.get() as i64], |row| row.get(0)).optional()?;
+    let found: Option<i64> = statement
+        .query_row(params![key.get() as i64], |row| row.get(0))
+        .optional()?;
     Ok(found.map(|revision| revision as u64))
 }
 
 /// True if the instance is there and has not ended.
 pub(super) fn is_live(conn: &Connection, key: InstanceKey) -> Result<bool, Trouble> {
     let mut statement = conn.prepare_cached("SELECT sub_status FROM instances WHERE key = ?1")?;
-    let code: Option<u8> = statement.query_row(params![key.get() as i64], |row| row.get(0)).optional()?;
-    Ok(code.and_then(SubStatus::from_code).is_some_and(|sub_status| !sub_status.is_finished()))
+    let code: Option<u8> = statement
+        .query_row(params![key.get() as i64], |row| row.get(0))
+        .optional()?;
+    Ok(code
+        .and_then(SubStatus::from_code)
+        .is_some_and(|sub_status| !sub_status.is_finished()))
 }
 
 /// The row, the state and the journal after it. The caller reads them in one transaction.
@@ -144,15 +160,26 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
     let found = statement
         .query_row(params![key.get() as i64], |row| {
             let state: Option<Vec<u8>> = row.get(15)?;
-            Ok((read(row)?, row.get::<_, i64>(13)? as u64, row.get::<_, bool>(14)?, state))
+            Ok((
+                read(row)?,
+                row.get::<_, i64>(13)? as u64,
+                row.get::<_, bool>(14)?,
+                state,
+            ))
         })
         .optional()?;
-    let Some((row, state_revision, is_split, mut state)) = found else { return Ok(None) };
+    let Some((row, state_revision, is_split, mut state)) = found else {
+        return Ok(None);
+    };
     if is_split {
         let mut statement = conn.prepare_cached("SELECT state FROM snapshots WHERE instance = ?1")?;
-        state = statement.query_row(params![key.get() as i64], |row| row.get(0)).optional()?;
+        state = statement
+            .query_row(params![key.get() as i64], |row| row.get(0))
+            .optional()?;
         if state.is_none() {
-            return Err(Trouble::Damaged(format!("the state of instance {key} is missing")));
+            return Err(Trouble::Damaged(format!(
+                "the state of instance {key} is missing"
+            )));
         }
     }
     let journal = journal::after(conn, key, state_revision, usize::MAX)?;
@@ -174,12 +201,18 @@ pub(super) fn recoverable(
         "SELECT {COLUMNS} FROM instances INDEXED BY instances_recoverable \
          WHERE ({RECOVERABLE}) AND key > ?1 ORDER BY key LIMIT ?2"
     ))?;
-    let rows =
-        statement.query_map(params![after.map_or(-1, |key| key.get() as i64), super::rows(limit)], read)?;
+    let rows = statement.query_map(
+        params![after.map_or(-1, |key| key.get() as i64), super::rows(limit)],
+        read,
+    )?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn list(conn: &Connection, filter: &InstanceFilter, page: Page) -> Result<Vec<InstanceRow>, Trouble> {
+pub(super) fn list(
+    conn: &Connection,
+    filter: &InstanceFilter,
+    page: Page,
+) -> Result<Vec<InstanceRow>, Trouble> {
     let mut sql = format!("SELECT {COLUMNS} FROM instances WHERE key < ?");
     let mut values = vec![Value::Integer(super::before(page))];
     let mut also = |condition: &str, value: Option<Value>| {

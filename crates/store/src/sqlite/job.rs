@@ -47,12 +47,14 @@ pub(super) fn open(conn: &Connection, row: &JobRow) -> Result<(), Trouble> {
 }
 
 pub(super) fn report(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
-    conn.prepare_cached("UPDATE jobs SET state = 2 WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    conn.prepare_cached("UPDATE jobs SET state = 2 WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     Ok(())
 }
 
 pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
-    conn.prepare_cached("DELETE FROM jobs WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    conn.prepare_cached("DELETE FROM jobs WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     Ok(())
 }
 
@@ -76,14 +78,20 @@ pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Out
             "SELECT key FROM jobs WHERE state = 0 AND job_type = ?1 AND tenant = ?2 AND not_before <= ?3 \
              ORDER BY key LIMIT ?4",
         )?
-        .query_map(params![request.job_type, request.tenant, request.now.as_ms(), limit], |row| row.get(0))?
+        .query_map(
+            params![request.job_type, request.tenant, request.now.as_ms(), limit],
+            |row| row.get(0),
+        )?
         .collect::<Result<_, _>>()?;
     let lapsed = conn
         .prepare_cached(
             "SELECT key FROM jobs WHERE state = 1 AND job_type = ?1 AND tenant = ?2 \
              AND (lease_until IS NULL OR lease_until <= ?3) ORDER BY key LIMIT ?4",
         )?
-        .query_map(params![request.job_type, request.tenant, request.now.as_ms(), limit], |row| row.get(0))?
+        .query_map(
+            params![request.job_type, request.tenant, request.now.as_ms(), limit],
+            |row| row.get(0),
+        )?
         .collect::<Result<Vec<i64>, _>>()?;
     free.extend(lapsed);
     free.sort_unstable();
@@ -92,7 +100,12 @@ pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Out
         "UPDATE jobs SET state = 1, worker = ?2, lease_token = ?3, lease_until = ?4 WHERE key = ?1 RETURNING {COLUMNS}"
     ))?;
     for key in free {
-        let asked = params![key, request.worker, request.lease_token, request.lease_until.as_ms()];
+        let asked = params![
+            key,
+            request.worker,
+            request.lease_token,
+            request.lease_until.as_ms()
+        ];
         outcome.leased.push(statement.query_row(asked, read)?);
     }
     Ok(())

@@ -7,8 +7,15 @@ use super::error::Trouble;
 use crate::row::JournalRow;
 
 pub(super) fn append(conn: &Connection, row: &JournalRow) -> Result<(), Trouble> {
-    conn.prepare_cached("INSERT INTO journal (instance, revision, first_sequence, payload) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![row.instance.get() as i64, row.revision as i64, row.first_sequence as i64, row.payload])?;
+    conn.prepare_cached(
+        "INSERT INTO journal (instance, revision, first_sequence, payload) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        row.instance.get() as i64,
+        row.revision as i64,
+        row.first_sequence as i64,
+        row.payload
+    ])?;
     Ok(())
 }
 
@@ -22,7 +29,11 @@ pub(super) fn after(
         "SELECT revision, first_sequence, payload FROM journal WHERE instance = ?1 AND revision > ?2 ORDER BY revision \
          LIMIT ?3",
     )?;
-    let bounds = params![instance.get() as i64, after.min(i64::MAX as u64) as i64, super::rows(limit)];
+    let bounds = params![
+        instance.get() as i64,
+        after.min(i64::MAX as u64) as i64,
+        super::rows(limit)
+    ];
     let rows = statement.query_map(bounds, |row| {
         Ok(JournalRow {
             instance,

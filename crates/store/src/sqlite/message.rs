@@ -39,14 +39,19 @@ pub(super) fn subscribe(
         ])?;
     }
     for message in waiting {
-        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?.execute(params![message.key.get() as i64])?;
+        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?
+            .execute(params![message.key.get() as i64])?;
         let variables = variables_of(&message)?;
         deliver(conn, totals, &message, variables, row, now, outcome)?;
     }
     Ok(())
 }
 
-pub(super) fn unsubscribe(conn: &Connection, owner: ElementInstanceKey, element: ElementIndex) -> Result<(), Trouble> {
+pub(super) fn unsubscribe(
+    conn: &Connection,
+    owner: ElementInstanceKey,
+    element: ElementIndex,
+) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM subscriptions WHERE owner = ?1 AND element = ?2")?
         .execute(params![owner.get() as i64, element.0])?;
     Ok(())
@@ -64,7 +69,8 @@ pub(super) fn publish(
     let takers = takers(conn, row)?;
     for (id, subscription) in &takers {
         if subscription.once {
-            conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute(params![id])?;
+            conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?
+                .execute(params![id])?;
         }
         deliver(conn, totals, row, variables.clone(), subscription, now, outcome)?;
     }
@@ -90,13 +96,19 @@ pub(super) fn publish(
     Ok(())
 }
 
-pub(super) fn expire(conn: &Connection, now: Timestamp, limit: usize, outcome: &mut Outcome) -> Result<(), Trouble> {
+pub(super) fn expire(
+    conn: &Connection,
+    now: Timestamp,
+    limit: usize,
+    outcome: &mut Outcome,
+) -> Result<(), Trouble> {
     let expired: Vec<i64> = conn
         .prepare_cached("SELECT key FROM messages WHERE expires_at <= ?1 ORDER BY expires_at, key LIMIT ?2")?
         .query_map(params![now.as_ms(), super::rows(limit)], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for key in expired {
-        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?.execute(params![key])?;
+        conn.prepare_cached("DELETE FROM messages WHERE key = ?1")?
+            .execute(params![key])?;
         outcome.expired.push(MessageKey(key as u64));
     }
     Ok(())
@@ -109,8 +121,13 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
         "SELECT key, variables, expires_at FROM messages \
          WHERE correlation_key = ?1 AND name = ?2 AND tenant = ?3 AND expires_at > ?4 ORDER BY key LIMIT ?5",
     )?;
-    let asked =
-        params![row.correlation_key, row.message_name, row.tenant, now.as_ms(), super::rows(limit)];
+    let asked = params![
+        row.correlation_key,
+        row.message_name,
+        row.tenant,
+        now.as_ms(),
+        super::rows(limit)
+    ];
     let rows = statement.query_map(asked, |found| {
         Ok(MessageRow {
             key: MessageKey(found.get::<_, i64>(0)? as u64),
@@ -136,19 +153,22 @@ fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, Subscript
     loop {
         let after = takers.last().map_or("", |(_, row)| &*row.process_id);
         let next = statement
-            .query_row(params![message.correlation_key, message.name, message.tenant, after], |row| {
-                let subscription = SubscriptionRow {
-                    owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
-                    element: ElementIndex(row.get(2)?),
-                    instance: InstanceKey(row.get::<_, i64>(3)? as u64),
-                    process_id: row.get(4)?,
-                    tenant: Arc::clone(&message.tenant),
-                    message_name: Arc::from(message.name.as_str()),
-                    correlation_key: message.correlation_key.clone(),
-                    once: row.get(5)?,
-                };
-                Ok((row.get(0)?, subscription))
-            })
+            .query_row(
+                params![message.correlation_key, message.name, message.tenant, after],
+                |row| {
+                    let subscription = SubscriptionRow {
+                        owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
+                        element: ElementIndex(row.get(2)?),
+                        instance: InstanceKey(row.get::<_, i64>(3)? as u64),
+                        process_id: row.get(4)?,
+                        tenant: Arc::clone(&message.tenant),
+                        message_name: Arc::from(message.name.as_str()),
+                        correlation_key: message.correlation_key.clone(),
+                        once: row.get(5)?,
+                    };
+                    Ok((row.get(0)?, subscription))
+                },
+            )
             .optional()?;
         match next {
             Some(taker) => takers.push(taker),

@@ -86,7 +86,13 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`].
     pub fn open_wait(path: &Path, timeout: Duration) -> Result<Self, Error> {
-        Self::open_with(path, &Options { lock_wait: timeout, ..Options::default() })
+        Self::open_with(
+            path,
+            &Options {
+                lock_wait: timeout,
+                ..Options::default()
+            },
+        )
     }
 
     /// Opens the store at `path` with options.
@@ -95,10 +101,14 @@ impl SqliteStore {
     /// As [`SqliteStore::open`].
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, Error> {
         if path.as_os_str().is_empty() {
-            return Err(Error::new(ErrorKind::Configuration, "a SQLite store needs a path: use `sqlite:PATH`"));
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "a SQLite store needs a path: use `sqlite:PATH`",
+            ));
         }
         open::prepare_folder(path)?;
         let lock = DirectoryLock::take(path, options.lock_wait)?;
+        open::prepare_file(path, options)?;
         let in_words = |trouble: error::Trouble| trouble.into_error(path);
         let conn = open::writer(path, options).map_err(in_words)?;
         open::prepare_wal(path, options);
@@ -113,7 +123,10 @@ impl SqliteStore {
             checkpoints: Checkpoints::default(),
             lock: Mutex::new(Some(lock)),
         });
-        let store = Self { inner: Arc::clone(&inner), threads: Mutex::default() };
+        let store = Self {
+            inner: Arc::clone(&inner),
+            threads: Mutex::default(),
+        };
         let no_thread = |cause| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {cause}"));
         let writer_thread = writer::spawn(Arc::clone(&inner)).map_err(no_thread)?;
         store.threads.lock().push(writer_thread);
@@ -141,7 +154,10 @@ impl SqliteStore {
 
 impl Inner {
     fn closed(&self) -> Error {
-        let message = format!("`{}` was closed by this process; open it again to go on", self.path.display());
+        let message = format!(
+            "`{}` was closed by this process; open it again to go on",
+            self.path.display()
+        );
         Error::new(ErrorKind::Closed, message)
     }
 }
@@ -166,7 +182,12 @@ impl Store for SqliteStore {
         self.inner.read(|conn| instance::recoverable(conn, after, limit))
     }
 
-    fn timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Result<Vec<TimerRow>, Error> {
+    fn timers(
+        &self,
+        until: Timestamp,
+        after: Option<&TimerRow>,
+        limit: usize,
+    ) -> Result<Vec<TimerRow>, Error> {
         self.inner.read(|conn| timer::due(conn, until, after, limit))
     }
 
@@ -220,5 +241,7 @@ fn rows(limit: usize) -> i64 {
 
 /// The key that a page's rows are older than.
 fn before(page: Page) -> i64 {
-    page.after.and_then(|key| i64::try_from(key).ok()).unwrap_or(i64::MAX)
+    page.after
+        .and_then(|key| i64::try_from(key).ok())
+        .unwrap_or(i64::MAX)
 }

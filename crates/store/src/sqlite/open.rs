@@ -32,7 +32,9 @@ const CHECKED_BYTES: u64 = 8 << 20;
 
 /// Makes the folder if it is not there.
 pub(super) fn prepare_folder(path: &Path) -> Result<(), Error> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
     if folder.is_dir() {
         return Ok(());
     }
@@ -44,6 +46,21 @@ pub(super) fn prepare_folder(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Makes the file, if it is missing, readable by its owner only: it holds the variables of every process. SQLite gives
+/// the same mode to the WAL.
+pub(super) fn prepare_file(path: &Path, options: &Options) -> Result<(), Error> {
+    if options.vfs.is_some() || path.exists() {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new();
+    file.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    file.open(path)
+        .map(drop)
+        .map_err(|cause| of_io(&cause, "cannot make the file", path))
+}
+
 /// Gives the WAL its working size at once. A sync that also has to make a file longer costs several times one that
 /// does not (`bench_store`), and the WAL would grow at every commit until its first turn-around. Zeros end the log for
 /// its reader, so they may stand behind whatever is in it. Not for a VFS of somebody else's, whose files these are not.
@@ -53,8 +70,12 @@ pub(super) fn prepare_wal(path: &Path, options: &Options) {
     }
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
-    let Ok(mut file) = OpenOptions::new().append(true).create(true).open(&name) else { return };
-    let Ok(length) = file.metadata().map(|file| file.len()) else { return };
+    let Ok(mut file) = OpenOptions::new().append(true).create(true).open(&name) else {
+        return;
+    };
+    let Ok(length) = file.metadata().map(|file| file.len()) else {
+        return;
+    };
     let zeros = vec![0; 1 << 20];
     let mut missing = WAL_PREPARED_BYTES.saturating_sub(length);
     while missing > 0 {
@@ -84,7 +105,11 @@ pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, Troub
 
 /// The connection that writes, to a file that was checked before.
 pub(super) fn writer_again(path: &Path, options: &Options) -> Result<Connection, Trouble> {
-    let conn = connect(path, options, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    let conn = connect(
+        path,
+        options,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    )?;
     conn.pragma_update(None, "page_size", PAGE_SIZE)?;
     let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if !mode.eq_ignore_ascii_case("wal") {

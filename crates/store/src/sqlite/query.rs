@@ -7,8 +7,8 @@ use super::{SqliteStore, audit, definition, instance, journal, queue, task};
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow, JournalRow,
-    Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
+    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for SqliteStore {
@@ -26,7 +26,8 @@ impl Queries for SqliteStore {
     }
 
     fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error> {
-        self.inner.read(|conn| journal::after(conn, instance, after, limit))
+        self.inner
+            .read(|conn| journal::after(conn, instance, after, limit))
     }
 
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
@@ -34,7 +35,8 @@ impl Queries for SqliteStore {
     }
 
     fn highest_version(&self, process_id: &str, tenant: &str) -> Result<u32, Error> {
-        self.inner.read(|conn| definition::highest_version(conn, process_id, tenant))
+        self.inner
+            .read(|conn| definition::highest_version(conn, process_id, tenant))
     }
 
     fn incidents(&self, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Error> {

@@ -20,8 +20,9 @@ pub(super) fn add(conn: &Connection, totals: &mut Totals, row: &StimulusRow) -> 
 }
 
 pub(super) fn remove(conn: &Connection, totals: &mut Totals, key: StimulusKey) -> Result<(), Trouble> {
-    let removed =
-        conn.prepare_cached("DELETE FROM stimuli WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    let removed = conn
+        .prepare_cached("DELETE FROM stimuli WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     totals.queued -= removed as i64;
     Ok(())
 }
@@ -33,10 +34,16 @@ pub(super) fn failed(conn: &Connection, key: StimulusKey) -> Result<(), Trouble>
 }
 
 pub(super) fn contains(conn: &Connection, key: StimulusKey) -> Result<bool, Trouble> {
-    Ok(conn.prepare_cached("SELECT 1 FROM stimuli WHERE key = ?1")?.exists(params![key.get() as i64])?)
+    Ok(conn
+        .prepare_cached("SELECT 1 FROM stimuli WHERE key = ?1")?
+        .exists(params![key.get() as i64])?)
 }
 
-pub(super) fn list(conn: &Connection, after: Option<StimulusKey>, limit: usize) -> Result<Vec<StimulusRow>, Trouble> {
+pub(super) fn list(
+    conn: &Connection,
+    after: Option<StimulusKey>,
+    limit: usize,
+) -> Result<Vec<StimulusRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT key, domain, source, payload, accepted_at, attempts FROM stimuli WHERE key > ?1 ORDER BY key LIMIT ?2",
     )?;
@@ -60,5 +67,8 @@ pub(super) fn depth(conn: &Connection) -> Result<QueueDepth, Trouble> {
         .query_row([], |row| row.get(0))
         .optional()?;
     let totals = Totals::read(conn)?;
-    Ok(QueueDepth { depth: totals.queued as u64, oldest_accepted_at: oldest.map(Timestamp::from_ms) })
+    Ok(QueueDepth {
+        depth: totals.queued as u64,
+        oldest_accepted_at: oldest.map(Timestamp::from_ms),
+    })
 }

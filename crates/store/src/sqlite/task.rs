@@ -28,22 +28,38 @@ pub(super) fn open(conn: &Connection, row: &UserTaskRow) -> Result<(), Trouble> 
 }
 
 pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
-    conn.prepare_cached("DELETE FROM user_tasks WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    conn.prepare_cached("DELETE FROM user_tasks WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     Ok(())
 }
 
-const TASK: &str = "key, instance, process_id, tenant, element_id, name, assignee, candidate_groups, created_at";
+const TASK: &str =
+    "key, instance, process_id, tenant, element_id, name, assignee, candidate_groups, created_at";
 
 pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {TASK} FROM user_tasks WHERE key = ?1"))?;
-    Ok(statement.query_row(params![key.get() as i64], read_task).optional()?)
+    Ok(statement
+        .query_row(params![key.get() as i64], read_task)
+        .optional()?)
 }
 
-pub(super) fn list(conn: &Connection, filter: &UserTaskFilter, page: Page) -> Result<Vec<UserTaskRow>, Trouble> {
+pub(super) fn list(
+    conn: &Connection,
+    filter: &UserTaskFilter,
+    page: Page,
+) -> Result<Vec<UserTaskRow>, Trouble> {
     let mut sql = format!("SELECT {TASK} FROM user_tasks WHERE key < ?1 AND (?2 IS NULL OR tenant = ?2)");
     // Written out only where asked for, so that their indexes are used.
-    sql.push_str(if filter.instance.is_some() { " AND instance = ?3" } else { " AND ?3 IS NULL" });
-    sql.push_str(if filter.assignee.is_some() { " AND assignee = ?4" } else { " AND ?4 IS NULL" });
+    sql.push_str(if filter.instance.is_some() {
+        " AND instance = ?3"
+    } else {
+        " AND ?3 IS NULL"
+    });
+    sql.push_str(if filter.assignee.is_some() {
+        " AND assignee = ?4"
+    } else {
+        " AND ?4 IS NULL"
+    });
     sql.push_str(" ORDER BY key DESC LIMIT ?5");
     let mut statement = conn.prepare_cached(&sql)?;
     let rows = statement.query_map(
@@ -96,7 +112,8 @@ pub(super) fn open_incident(conn: &Connection, row: &IncidentRow) -> Result<(), 
 }
 
 pub(super) fn close_incident(conn: &Connection, key: IncidentKey) -> Result<(), Trouble> {
-    conn.prepare_cached("DELETE FROM incidents WHERE key = ?1")?.execute(params![key.get() as i64])?;
+    conn.prepare_cached("DELETE FROM incidents WHERE key = ?1")?
+        .execute(params![key.get() as i64])?;
     Ok(())
 }
 
@@ -105,15 +122,25 @@ const INCIDENT: &str =
 
 pub(super) fn incident(conn: &Connection, key: IncidentKey) -> Result<Option<IncidentRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {INCIDENT} FROM incidents WHERE key = ?1"))?;
-    Ok(statement.query_row(params![key.get() as i64], read_incident).optional()?)
+    Ok(statement
+        .query_row(params![key.get() as i64], read_incident)
+        .optional()?)
 }
 
-pub(super) fn incidents(conn: &Connection, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Trouble> {
+pub(super) fn incidents(
+    conn: &Connection,
+    filter: &IncidentFilter,
+    page: Page,
+) -> Result<Vec<IncidentRow>, Trouble> {
     let mut sql = format!(
         "SELECT {INCIDENT} FROM incidents WHERE key < ?1 AND (?2 IS NULL OR tenant = ?2) \
          AND (?3 IS NULL OR process_id = ?3)"
     );
-    sql.push_str(if filter.instance.is_some() { " AND instance = ?4" } else { " AND ?4 IS NULL" });
+    sql.push_str(if filter.instance.is_some() {
+        " AND instance = ?4"
+    } else {
+        " AND ?4 IS NULL"
+    });
     sql.push_str(" ORDER BY key DESC LIMIT ?5");
     let mut statement = conn.prepare_cached(&sql)?;
     let rows = statement.query_map(
@@ -136,7 +163,9 @@ fn read_incident(row: &Row<'_>) -> rusqlite::Result<IncidentRow> {
         process_id: row.get(2)?,
         tenant: row.get(3)?,
         element_id: row.get(4)?,
-        element_instance: row.get::<_, Option<i64>>(5)?.map(|key| ElementInstanceKey(key as u64)),
+        element_instance: row
+            .get::<_, Option<i64>>(5)?
+            .map(|key| ElementInstanceKey(key as u64)),
         code: row.get(6)?,
         message: row.get(7)?,
         raised_at: Timestamp::from_ms(row.get(8)?),

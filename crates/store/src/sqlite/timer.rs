@@ -37,16 +37,20 @@ pub(super) fn due(
         "SELECT due_at, owner, element, instance, fired FROM timers \
          WHERE due_at <= ?1 AND (due_at, owner, element) > (?2, ?3, ?4) ORDER BY due_at, owner, element LIMIT ?5",
     )?;
-    let (due_at, owner, element) =
-        after.map_or((i64::MIN, -1, -1), |row| (row.due_at.as_ms(), row.owner as i64, i64::from(row.element.0)));
-    let rows = statement.query_map(params![until.as_ms(), due_at, owner, element, super::rows(limit)], |row| {
-        Ok(TimerRow {
-            due_at: Timestamp::from_ms(row.get(0)?),
-            owner: row.get::<_, i64>(1)? as u64,
-            element: ElementIndex(row.get(2)?),
-            instance: row.get::<_, Option<i64>>(3)?.map(|key| InstanceKey(key as u64)),
-            fired: row.get(4)?,
-        })
-    })?;
+    let (due_at, owner, element) = after.map_or((i64::MIN, -1, -1), |row| {
+        (row.due_at.as_ms(), row.owner as i64, i64::from(row.element.0))
+    });
+    let rows = statement.query_map(
+        params![until.as_ms(), due_at, owner, element, super::rows(limit)],
+        |row| {
+            Ok(TimerRow {
+                due_at: Timestamp::from_ms(row.get(0)?),
+                owner: row.get::<_, i64>(1)? as u64,
+                element: ElementIndex(row.get(2)?),
+                instance: row.get::<_, Option<i64>>(3)?.map(|key| InstanceKey(key as u64)),
+                fired: row.get(4)?,
+            })
+        },
+    )?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

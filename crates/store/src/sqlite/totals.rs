@@ -37,7 +37,9 @@ impl Totals {
             })
         });
         match totals {
-            Err(rusqlite::Error::QueryReturnedNoRows) => Err(Trouble::Damaged("its `meta` row is missing".to_owned())),
+            Err(rusqlite::Error::QueryReturnedNoRows) => {
+                Err(Trouble::Damaged("its `meta` row is missing".to_owned()))
+            }
             other => Ok(other?),
         }
     }
@@ -66,14 +68,21 @@ impl Totals {
                 n[7],
                 n[8]
             ])?;
-        if hit == 1 { Ok(()) } else { Err(fenced(self.epoch as u64).into()) }
+        if hit == 1 {
+            Ok(())
+        } else {
+            Err(fenced(self.epoch as u64).into())
+        }
     }
 
     /// Raises the epoch in the file. The caller's transaction makes it durable.
     pub fn activate(&mut self, conn: &Connection) -> Result<Activation, Trouble> {
         conn.execute("UPDATE meta SET epoch = ?1 WHERE id = 1", params![self.epoch + 1])?;
         self.epoch += 1;
-        Ok(Activation { epoch: self.epoch as u64, key_high: self.key_high as u64 })
+        Ok(Activation {
+            epoch: self.epoch as u64,
+            key_high: self.key_high as u64,
+        })
     }
 }
 

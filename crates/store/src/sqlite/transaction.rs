@@ -33,14 +33,23 @@ struct Failure {
 
 impl<T: Into<Trouble>> From<T> for Failure {
     fn from(cause: T) -> Self {
-        Self { trouble: cause.into(), is_in_doubt: false }
+        Self {
+            trouble: cause.into(),
+            is_in_doubt: false,
+        }
     }
 }
 
 impl Writer {
     pub fn new(conn: Connection, path: PathBuf, options: Options) -> Result<Self, Trouble> {
         let totals = Totals::read(&conn)?;
-        let mut writer = Self { conn, path, options, totals, wal_pages: Arc::default() };
+        let mut writer = Self {
+            conn,
+            path,
+            options,
+            totals,
+            wal_pages: Arc::default(),
+        };
         writer.watch_wal()?;
         Ok(writer)
     }
@@ -67,7 +76,10 @@ impl Writer {
     pub fn run(&mut self, batches: &[Batch]) -> Vec<Vec<CommitResult>> {
         let before = self.totals;
         let together = self.in_transaction(|conn, totals| {
-            let results = batches.iter().map(|batch| run_batch(conn, totals, batch)).collect::<Result<_, _>>()?;
+            let results = batches
+                .iter()
+                .map(|batch| run_batch(conn, totals, batch))
+                .collect::<Result<_, _>>()?;
             totals.write(conn)?;
             Ok(results)
         });
@@ -112,7 +124,11 @@ impl Writer {
                         self.undo(before);
                         let is_of_one_commit = trouble.is_of_one_commit() && !is_in_doubt;
                         let error = trouble.into_error(&self.path);
-                        full_in_a_row = if error.kind() == ErrorKind::Full { full_in_a_row + 1 } else { 0 };
+                        full_in_a_row = if error.kind() == ErrorKind::Full {
+                            full_in_a_row + 1
+                        } else {
+                            0
+                        };
                         if !is_of_one_commit || full_in_a_row >= FULL_IN_A_ROW {
                             hopeless = Some(error.clone());
                         }
@@ -130,7 +146,13 @@ impl Writer {
         let error = trouble.into_error(&self.path);
         batches
             .iter()
-            .map(|batch| batch.commits.iter().map(|_| Err(failed(error.clone(), is_in_doubt))).collect())
+            .map(|batch| {
+                batch
+                    .commits
+                    .iter()
+                    .map(|_| Err(failed(error.clone(), is_in_doubt)))
+                    .collect()
+            })
             .collect()
     }
 
@@ -142,7 +164,10 @@ impl Writer {
         let result = work(&self.conn, &mut self.totals)?;
         self.statement("COMMIT").map_err(|cause| {
             let trouble = Trouble::from(cause);
-            Failure { is_in_doubt: trouble.leaves_commit_in_doubt(), trouble }
+            Failure {
+                is_in_doubt: trouble.leaves_commit_in_doubt(),
+                trouble,
+            }
         })?;
         Ok(result)
     }
@@ -178,16 +203,21 @@ impl Writer {
 
     fn watch_wal(&mut self) -> Result<(), Trouble> {
         let wal_pages = Arc::clone(&self.wal_pages);
-        self.conn.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
-            wal_pages.store(pages.max(0) as u32, Ordering::Relaxed);
-            Ok(())
-        }))?;
+        self.conn
+            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+                wal_pages.store(pages.max(0) as u32, Ordering::Relaxed);
+                Ok(())
+            }))?;
         Ok(())
     }
 }
 
 fn run_batch(conn: &Connection, totals: &mut Totals, batch: &Batch) -> Result<Vec<CommitResult>, Failure> {
-    batch.commits.iter().map(|commit| run_commit(conn, totals, batch, commit)).collect()
+    batch
+        .commits
+        .iter()
+        .map(|commit| run_commit(conn, totals, batch, commit))
+        .collect()
 }
 
 fn run_commit(
@@ -208,5 +238,8 @@ fn run_commit(
 }
 
 fn failed(error: Error, may_have_happened: bool) -> CommitError {
-    CommitError::Failed { error, may_have_happened }
+    CommitError::Failed {
+        error,
+        may_have_happened,
+    }
 }

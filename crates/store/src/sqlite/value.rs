@@ -6,9 +6,12 @@ use tidegate_model::Timestamp;
 use super::error::Trouble;
 
 pub(super) fn get(conn: &Connection, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Trouble> {
-    let mut statement = conn
-        .prepare_cached("SELECT value FROM entries WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)")?;
-    Ok(statement.query_row(params![key, now.as_ms()], |row| row.get(0)).optional()?)
+    let mut statement = conn.prepare_cached(
+        "SELECT value FROM entries WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
+    )?;
+    Ok(statement
+        .query_row(params![key, now.as_ms()], |row| row.get(0))
+        .optional()?)
 }
 
 pub(super) fn set(
@@ -26,7 +29,8 @@ pub(super) fn set(
 }
 
 pub(super) fn remove(conn: &Connection, key: &str) -> Result<(), Trouble> {
-    conn.prepare_cached("DELETE FROM entries WHERE key = ?1")?.execute(params![key])?;
+    conn.prepare_cached("DELETE FROM entries WHERE key = ?1")?
+        .execute(params![key])?;
     Ok(())
 }
 

@@ -53,13 +53,15 @@ impl Inbox {
 
 /// Starts the writer thread.
 pub(super) fn spawn(inner: Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("tidegate-writer".to_owned()).spawn(move || {
-        raise_priority();
-        while let Some(batches) = next(&inner.inbox) {
-            run(&inner, batches);
-            rest(&inner.inbox);
-        }
-    })
+    thread::Builder::new()
+        .name("tidegate-writer".to_owned())
+        .spawn(move || {
+            raise_priority();
+            while let Some(batches) = next(&inner.inbox) {
+                run(&inner, batches);
+                rest(&inner.inbox);
+            }
+        })
 }
 
 /// Takes a batch: runs it here when nothing is under way, else leaves it to the writer thread.
@@ -71,7 +73,12 @@ pub(super) fn submit(inner: &Inner, batch: Batch) {
         let results = batch
             .commits
             .iter()
-            .map(|_| Err(CommitError::Failed { error: error.clone(), may_have_happened: false }))
+            .map(|_| {
+                Err(CommitError::Failed {
+                    error: error.clone(),
+                    may_have_happened: false,
+                })
+            })
             .collect();
         tell(batch, results);
         return;
@@ -114,7 +121,11 @@ fn next(inbox: &Inbox) -> Option<Vec<Batch>> {
     let mut batches = Vec::new();
     let mut writes = 0;
     while let Some(batch) = state.pending.front() {
-        writes += batch.commits.iter().map(|commit| commit.writes.len()).sum::<usize>();
+        writes += batch
+            .commits
+            .iter()
+            .map(|commit| commit.writes.len())
+            .sum::<usize>();
         if !batches.is_empty() && writes > JOINED_WRITES {
             break;
         }
@@ -153,13 +164,27 @@ fn run_guarded(writer: &mut Writer, batches: &[Batch], inner: &Inner) -> Vec<Vec
     inner.checkpoints.after_commit(writer.wal_pages());
     results.unwrap_or_else(|_| {
         writer.recover();
-        refuse(batches, &Error::new(ErrorKind::Internal, "the writer panicked; the panic message has the cause"))
+        refuse(
+            batches,
+            &Error::new(
+                ErrorKind::Internal,
+                "the writer panicked; the panic message has the cause",
+            ),
+        )
     })
 }
 
 fn refuse(batches: &[Batch], error: &Error) -> Vec<Vec<CommitResult>> {
-    let fail = || Err(CommitError::Failed { error: error.clone(), may_have_happened: false });
-    batches.iter().map(|batch| batch.commits.iter().map(|_| fail()).collect()).collect()
+    let fail = || {
+        Err(CommitError::Failed {
+            error: error.clone(),
+            may_have_happened: false,
+        })
+    };
+    batches
+        .iter()
+        .map(|batch| batch.commits.iter().map(|_| fail()).collect())
+        .collect()
 }
 
 /// A panic in `done` is its owner's bug and must not take the writer with it.

@@ -1,0 +1,31 @@
+# Everything that a newcomer needs. `make help` lists it.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt deny betsy bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build, serve on 127.0.0.1:8088 with the trial handlers, deploy examples/ (Ctrl-C drains)
+	@exec scripts/run.sh
+
+test: ## Everything that must hold: format, lints, all tests, docs, layers, licences, README
+	@exec scripts/test.sh all
+
+check: ## The quick part of `make test`: format, lints, fast tests, layers, licences
+	@exec scripts/test.sh fast
+
+fmt: ## Format the source
+	@cargo fmt --all
+
+deny: ## Licences, banned crates and sources of the dependencies
+	@exec scripts/deny.sh
+
+betsy: ## How much of the betsy conformance set passes; the last line has the count
+	@cargo run --locked -q -p tidegate-engine --example betsy
+
+bench: ## A benchmark, for example `make bench W=W1`
+	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+
+clean: ## Remove what was built; data directories stay
+	@cargo clean
