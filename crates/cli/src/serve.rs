@@ -2,6 +2,7 @@
 
 mod arguments;
 mod config;
+mod files;
 mod settings;
 mod signals;
 mod token;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 pub use arguments::ServeArguments;
 use config::{Config, Wrong};
-use settings::{SETTINGS, Values};
+use settings::Values;
 use signals::{Asked, Signals};
 use token::Token;
 
@@ -103,8 +104,9 @@ fn configure(arguments: ServeArguments) -> Result<(Config, Callers), Wrong> {
         Some(file) => settings::from_file(&mut values, file, &mut wrong),
         None => Vec::new(),
     };
-    let config = config::check(&values, &mut wrong);
+    let mut config = config::check(&values, &mut wrong);
     log_to_stderr(&config);
+    config.connections.max_connections = files::room_for(config.connections.max_connections);
     for name in unknown {
         tracing::warn!(name, "this environment variable is no setting and is ignored");
     }
@@ -132,7 +134,6 @@ fn refuse(wrong: &Wrong) -> u8 {
     for (key, message) in wrong {
         terminal::error_line(&format!("  {key}: {message}"));
     }
-    debug_assert!(!SETTINGS.is_empty());
     exit::CONFIGURATION
 }
 

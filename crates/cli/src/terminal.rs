@@ -27,6 +27,9 @@ pub fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = 
     for row in rows {
         table.add_row(row.map(|cell| printable(&cell)));
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     for text in table.to_string().lines() {
         line(text.trim_end());
     }

@@ -235,7 +235,7 @@ fn answered_count(answered: &Mutex<Answered>) -> usize {
 
 /// Starts an instance; every third one waits for a message, which is published. None once the server is gone.
 async fn one_turn(client: &Client, answered: &Mutex<Answered>, n: usize) -> Option<()> {
-    if n % 3 != 0 {
+    if !n.is_multiple_of(3) {
         let (status, body) = client
             .post("/process-instances", &json!({ "processId": "tasks" }))
             .await?;

@@ -269,14 +269,79 @@ fn a_second_interrupt_forces() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
+/// The third SIGINT ends the process at once, whatever still holds it.
+#[test]
+fn a_third_interrupt_ends_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = Serve::start(&[
+        "--data",
+        home.path().to_str().unwrap(),
+        "--listener-lead",
+        "60s",
+        "--persist-reserve",
+        "20s",
+    ]);
+    start_with(&server, home.path(), "demo.stubborn");
+    for said in ["SIGINT: draining", "SIGINT again: forcing"] {
+        server.signal(Signal::INT);
+        server.wait_for_log(said);
+    }
+    server.signal(Signal::INT);
+    let ended = server.end();
+    assert_eq!(ended.code(), 130, "{}", ended.stderr);
+}
+
+/// A token given in the environment is neither kept nor shown, and logs can be JSON throughout.
+#[test]
+fn a_given_token_is_used_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = Serve::with(
+        &[
+            "--data",
+            home.path().to_str().unwrap(),
+            "--log-format",
+            "json",
+            "--log",
+            "debug",
+        ],
+        &[
+            ("TIDEGATE_TOKEN", "given-token-0123456789"),
+            ("TIDEGATE_DRAIN_DEADLNE", "1s"),
+        ],
+    );
+    assert_eq!(server.token_line, "as given");
+    server.token = Some("given-token-0123456789".to_owned());
+    server.ok(&["status"]);
+    server.signal(Signal::TERM);
+    let ended = server.end();
+    assert_eq!(ended.code(), 0);
+    assert!(!home.path().join("token").exists());
+    assert!(
+        !ended.stderr.contains("given-token"),
+        "no token in the log: {}",
+        ended.stderr
+    );
+    assert!(
+        ended.stderr.contains("TIDEGATE_DRAIN_DEADLNE"),
+        "a variable that is no setting is told"
+    );
+    for line in ended.stderr.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+}
+
 /// Deploys and starts a process that sleeps for a minute, and waits until it does.
 fn start_sleeper(server: &Serve, home: &std::path::Path) -> String {
+    start_with(server, home, "demo.sleep")
+}
+
+fn start_with(server: &Serve, home: &std::path::Path, handler: &str) -> String {
     let file = home.join("sleeper.bpmn");
     let xml = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="test">
   <process id="sleeper" isExecutable="true"><startEvent id="start"/><sequenceFlow id="a" sourceRef="start" targetRef="sleep"/>
-  <serviceTask id="sleep"><extensionElements><zeebe:taskDefinition type="demo.sleep"/><zeebe:taskHeaders><zeebe:header key="duration" value="PT60S"/></zeebe:taskHeaders></extensionElements></serviceTask>
+  <serviceTask id="sleep"><extensionElements><zeebe:taskDefinition type="HANDLER"/><zeebe:taskHeaders><zeebe:header key="duration" value="PT60S"/></zeebe:taskHeaders></extensionElements></serviceTask>
   <sequenceFlow id="b" sourceRef="sleep" targetRef="end"/><endEvent id="end"/></process></definitions>"#;
-    fs::write(&file, xml).unwrap();
+    fs::write(&file, xml.replace("HANDLER", handler)).unwrap();
     server.ok(&["deploy", file.to_str().unwrap()]);
     let key = server.json(&["start", "sleeper"])["instanceKey"]
         .as_str()

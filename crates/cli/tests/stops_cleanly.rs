@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::Serve;
 use rustix::process::Signal;
 use tidegate::model::{InstanceKey, SubStatus};
-use tidegate::store::{Page, Queries as _};
+use tidegate::store::Page;
 
 fn deploy_sleeper(server: &Serve, home: &Path, duration: &str) {
     let file = home.join("sleeper.bpmn");
@@ -41,10 +41,18 @@ fn a_running_activity_ends_before_the_exit_and_nothing_starts_after_the_signal()
     server.wait_for_log("SIGTERM: draining");
     // What arrives during the drain is accepted and not executed.
     let late = server.json(&["start", "sleeper"]);
-    assert_eq!((&late["accepted"], &late["subStatus"]), (&true.into(), &"pending".into()), "{late}");
+    assert_eq!(
+        (&late["accepted"], &late["subStatus"]),
+        (&true.into(), &"pending".into()),
+        "{late}"
+    );
     let ended = server.end();
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    assert!(began.elapsed() > Duration::from_secs(4), "the activity was waited for: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() > Duration::from_secs(4),
+        "the activity was waited for: {:?}",
+        began.elapsed()
+    );
     let outcome = &ended.report()["outcome"];
     assert_eq!(outcome["overallResult"], "CompletedWithinDeadline");
     assert_eq!(outcome["executionCyclesCompletedCount"], 1);
@@ -56,8 +64,17 @@ fn a_running_activity_ends_before_the_exit_and_nothing_starts_after_the_signal()
     let late: InstanceKey = late["instanceKey"].as_str().unwrap().parse().unwrap();
     let row = store.instance(late).unwrap().unwrap();
     assert_eq!(row.sub_status, SubStatus::Pending);
-    assert!(store.journal(late, 0, 10).unwrap().is_empty(), "nothing started after the signal");
-    assert_eq!(store.instances(&Default::default(), Page::first(10)).unwrap().len(), 2);
+    assert!(
+        store.journal(late, 0, 10).unwrap().is_empty(),
+        "nothing started after the signal"
+    );
+    assert_eq!(
+        store
+            .instances(&Default::default(), Page::first(10))
+            .unwrap()
+            .len(),
+        2
+    );
     store.close();
 }
 
@@ -77,10 +94,19 @@ fn at_the_deadline_the_cycle_is_cut_and_the_next_process_ends_it() {
     let outcome = &report["outcome"];
     assert_eq!(outcome["overallResult"], "DeadlineExceeded");
     assert_eq!(outcome["forceCancelledInstanceIds"][0], key.as_str());
-    let spent: f64 = ["settlePhaseDuration", "persistPhaseDuration"].iter().map(|phase| seconds(&outcome[phase])).sum();
+    let spent: f64 = ["settlePhaseDuration", "persistPhaseDuration"]
+        .iter()
+        .map(|phase| seconds(&outcome[phase]))
+        .sum();
     let waited = seconds(&outcome["pausePhaseDuration"]) + seconds(&outcome["waitPhaseDuration"]);
-    assert!((0.9..2.0).contains(&waited), "the deadline of a second: {waited} s");
-    assert!(spent < 0.5, "the cut lies inside the reserve of 500 ms: {spent} s");
+    assert!(
+        (0.9..2.0).contains(&waited),
+        "the deadline of a second: {waited} s"
+    );
+    assert!(
+        spent < 0.5,
+        "the cut lies inside the reserve of 500 ms: {spent} s"
+    );
 
     let mut next = Serve::start(&["--data", data.to_str().unwrap()]);
     next.wait_for_log("recovery is done");
@@ -123,11 +149,14 @@ fn at_the_deadline_the_cycle_is_cut_and_the_next_process_ends_it() {
 /// `hh:mm:ss.fffffff` in seconds.
 fn seconds(clock: &serde_json::Value) -> f64 {
     let text = clock.as_str().unwrap_or_else(|| panic!("{clock} is no duration"));
-    text.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap())
+    text.split(':')
+        .fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap())
 }
 
 fn database(data: &Path) -> std::path::PathBuf {
-    let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(data)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut databases = files.filter(|path| path.extension().is_some_and(|extension| extension == "db"));
     databases.next().expect("the data directory has a database")
 }

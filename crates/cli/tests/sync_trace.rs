@@ -12,7 +12,10 @@ const STARTS: usize = 40;
 
 fn can_trace() -> bool {
     let mut traced = Command::new("strace");
-    traced.args(["-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    traced
+        .args(["-o", "/dev/null", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     traced.status().is_ok_and(|status| status.success())
 }
 
@@ -22,14 +25,25 @@ fn can_trace() -> bool {
 async fn every_answer_stands_behind_a_sync() {
     if !can_trace() {
         eprintln!("SKIPPED every_answer_stands_behind_a_sync: strace is absent or may not trace here");
-        assert!(std::env::var("TIDEGATE_REQUIRE").as_deref() != Ok("1"), "strace is required here");
+        assert!(
+            std::env::var("TIDEGATE_REQUIRE").as_deref() != Ok("1"),
+            "strace is required here"
+        );
         return;
     }
     let home = tempfile::tempdir().unwrap();
     let trace = home.path().join("trace");
     let token = uuid::Uuid::new_v4().simple().to_string();
     let mut server = Command::new("strace")
-        .args(["-f", "-y", "-s", "64", "-e", "trace=fsync,fdatasync,write,writev,sendto,sendmsg", "-o"])
+        .args([
+            "-f",
+            "-y",
+            "-s",
+            "64",
+            "-e",
+            "trace=fsync,fdatasync,write,writev,sendto,sendmsg",
+            "-o",
+        ])
         .arg(&trace)
         .arg(env!("CARGO_BIN_EXE_tidegate"))
         .args(["serve", "--listen", "127.0.0.1:0", "--demo", "--data"])
@@ -50,11 +64,22 @@ async fn every_answer_stands_behind_a_sync() {
     let http = reqwest::Client::new();
     let file = std::fs::read(common::example("ten-tasks.bpmn")).unwrap();
     let post = |path: &str| http.post(format!("{url}{path}")).bearer_auth(&token);
-    let deployed = post("/deployments?name=t.bpmn").header("content-type", "application/xml").body(file).send().await;
+    let deployed = post("/deployments?name=t.bpmn")
+        .header("content-type", "application/xml")
+        .body(file)
+        .send()
+        .await;
     let deployed: serde_json::Value = deployed.unwrap().json().await.unwrap();
-    let process = deployed["definitions"][0]["processId"].as_str().unwrap().to_owned();
+    let process = deployed["definitions"][0]["processId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for _ in 0..STARTS {
-        let answer = post("/process-instances").json(&json!({ "processId": process })).send().await.unwrap();
+        let answer = post("/process-instances")
+            .json(&json!({ "processId": process }))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(answer.status().as_u16(), 200);
         answer.bytes().await.unwrap();
     }
@@ -79,7 +104,9 @@ fn read(trace: &str) -> (usize, usize) {
     // Which threads are inside a sync of the log.
     let mut syncing = std::collections::BTreeSet::new();
     for line in trace.lines() {
-        let Some((thread, call)) = line.trim_start().split_once(' ') else { continue };
+        let Some((thread, call)) = line.trim_start().split_once(' ') else {
+            continue;
+        };
         let call = call.trim_start();
         let is_sync = call.starts_with("fdatasync(") || call.starts_with("fsync(");
         if is_sync && call.contains("-wal>") {

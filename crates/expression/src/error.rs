@@ -87,6 +87,8 @@ pub enum EvaluationCode {
     WrongType,
     /// A unified expression computes something without a result, such as a division by zero.
     Arithmetic,
+    /// A function of the program around the evaluator failed.
+    Function,
 }
 
 impl EvaluationCode {
@@ -100,6 +102,7 @@ impl EvaluationCode {
             EvaluationCode::UnknownMethod => "expression-unknown-method",
             EvaluationCode::WrongType => "expression-wrong-type",
             EvaluationCode::Arithmetic => "expression-arithmetic",
+            EvaluationCode::Function => "expression-function",
         }
     }
 }
@@ -139,6 +142,26 @@ impl Display for EvaluationError {
 }
 
 impl std::error::Error for EvaluationError {}
+
+impl EvaluationError {
+    /// An error of a host's function, without a place.
+    pub fn new(code: EvaluationCode, message: impl Into<String>) -> EvaluationError {
+        EvaluationError {
+            code,
+            message: message.into(),
+            offset: 0,
+            line: 0,
+            column: 0,
+            saw: String::new(),
+        }
+    }
+}
+
+impl From<Box<Failure>> for EvaluationError {
+    fn from(failure: Box<Failure>) -> Self {
+        EvaluationError::new(failure.code, failure.message)
+    }
+}
 
 /// An evaluation error on its way up, before positions and values are added.
 #[derive(Debug)]

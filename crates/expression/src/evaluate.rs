@@ -10,9 +10,9 @@ mod path;
 use std::sync::Arc;
 
 use crate::compare::{holds, passes};
-use crate::error::{EvaluationCode, Failure};
+use crate::error::Failure;
 use crate::expression::Code;
-use crate::limits::{Limits, MAX_VALUE_DEPTH, TOTAL_SIZE_FACTOR};
+use crate::meter::{Meter, shallow};
 use crate::tree::{Comparison, Node, NodeId, Test};
 use crate::types::Type;
 use crate::unified;
@@ -20,7 +20,7 @@ use crate::value::{Range, Value};
 use crate::{Language, Scope, functions};
 
 pub(crate) use arithmetic::{add, multiply, negate, subtract};
-pub use call::Function;
+pub use call::{Callable, Function};
 
 /// The result of a part of an evaluation.
 pub(crate) type Outcome<T = Value> = Result<T, Box<Failure>>;
@@ -37,21 +37,15 @@ pub(crate) enum Frame {
 /// One evaluation under way.
 pub(crate) struct Machine<'s> {
     pub(crate) scope: &'s dyn Scope,
-    limits: Limits,
-    steps: u64,
-    depth: u32,
-    built: usize,
+    pub(crate) meter: &'s mut Meter,
     frames: Vec<Frame>,
 }
 
 impl<'s> Machine<'s> {
-    pub(crate) fn new(scope: &'s dyn Scope, limits: &Limits) -> Self {
+    pub(crate) fn new(scope: &'s dyn Scope, meter: &'s mut Meter) -> Self {
         Machine {
             scope,
-            limits: *limits,
-            steps: 0,
-            depth: 0,
-            built: 0,
+            meter,
             frames: Vec::new(),
         }
     }
@@ -66,13 +60,11 @@ impl<'s> Machine<'s> {
         if let Node::Literal(value) = node {
             return Ok(value.clone());
         }
-        self.depth += 1;
-        let result = if self.depth > self.limits.depth {
-            Err(self.too_deep())
-        } else {
-            self.node(code, node)
+        let result = match self.meter.descend(1) {
+            Ok(()) => self.node(code, node),
+            Err(failure) => Err(failure),
         };
-        self.depth -= 1;
+        self.meter.ascend(1);
         result.map_err(|failure| at(failure, *offset))
     }
 
@@ -143,49 +135,21 @@ impl<'s> Machine<'s> {
 
     /// Counts steps; built-in functions count one for each item they touch.
     pub(crate) fn step(&mut self, count: u64) -> Outcome<()> {
-        self.steps = self.steps.saturating_add(count);
-        if self.steps <= self.limits.steps {
-            return Ok(());
-        }
-        let message = format!("the evaluation took more than {} steps", self.limits.steps);
-        Err(Failure::new(EvaluationCode::StepLimit, message))
-    }
-
-    fn too_deep(&self) -> Box<Failure> {
-        let message = format!("the evaluation nests deeper than {} levels", self.limits.depth);
-        Failure::new(EvaluationCode::DepthLimit, message)
+        self.meter.count(count)
     }
 
     /// Asks for room for one value of so many bytes, before it is built or while it grows.
     pub(crate) fn room(&self, bytes: usize) -> Outcome<()> {
-        let total = self.limits.size.saturating_mul(TOTAL_SIZE_FACTOR);
-        if bytes <= self.limits.size && self.built.saturating_add(bytes) <= total {
-            return Ok(());
-        }
-        let message = format!(
-            "a value grows beyond {} bytes, or all values together beyond {total}",
-            self.limits.size
-        );
-        Err(Failure::new(EvaluationCode::SizeLimit, message))
+        self.meter.room(bytes)
     }
 
     fn charge(&mut self, bytes: usize) -> Outcome<()> {
-        self.room(bytes)?;
-        self.built += bytes;
-        Ok(())
+        self.meter.charge(bytes)
     }
 
     /// Asks for room for a list of so many items.
     pub(crate) fn room_for_items(&self, count: usize) -> Outcome<()> {
         self.room(count.saturating_mul(size_of::<Value>()))
-    }
-
-    fn shallow(&self, value: Value) -> Outcome {
-        if value.depth() <= MAX_VALUE_DEPTH {
-            return Ok(value);
-        }
-        let message = format!("a value nests deeper than {MAX_VALUE_DEPTH} levels");
-        Err(Failure::new(EvaluationCode::DepthLimit, message))
     }
 
     pub(crate) fn string(&mut self, text: String) -> Outcome {
@@ -194,19 +158,15 @@ impl<'s> Machine<'s> {
     }
 
     pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome {
-        self.step(items.len() as u64 / 8)?;
-        self.charge(items.len().saturating_mul(size_of::<Value>()))?;
-        self.shallow(Value::list(items))
+        self.meter.build_list(items)
     }
 
     pub(crate) fn context(&mut self, entries: Vec<(Arc<str>, Value)>) -> Outcome {
-        self.step(entries.len() as u64 / 4)?;
-        self.charge(entries.len().saturating_mul(size_of::<Value>() * 2))?;
-        self.shallow(Value::context(entries))
+        self.meter.build_context(entries)
     }
 
     pub(crate) fn range(&mut self, range: Range) -> Outcome {
-        self.shallow(Value::Range(Arc::new(range)))
+        shallow(Value::Range(Arc::new(range)))
     }
 
     // Names.
@@ -274,18 +234,7 @@ impl<'s> Machine<'s> {
 
     /// Counts steps for work that goes through a whole value.
     pub(crate) fn weigh(&mut self, value: &Value) -> Outcome<()> {
-        match value {
-            Value::List(list) => {
-                self.step(list.len() as u64)?;
-                list.iter().try_for_each(|item| self.weigh(item))
-            }
-            Value::Context(context) => {
-                self.step(context.len() as u64)?;
-                context.iter().try_for_each(|(_, item)| self.weigh(item))
-            }
-            Value::String(text) => self.step(text.len() as u64 / 256),
-            _ => Ok(()),
-        }
+        self.meter.go_through(value)
     }
 
     fn between(&mut self, code: &Arc<Code>, value: NodeId, low: NodeId, high: NodeId) -> Outcome {

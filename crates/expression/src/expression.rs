@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{EvaluationError, Failure, Position, SyntaxError};
 use crate::evaluate::Machine;
 use crate::limits::Limits;
+use crate::meter::Meter;
 use crate::tree::{Node, Tree};
 use crate::value::{Range, Value};
 use crate::{Language, Scope, feel, unified};
@@ -123,7 +124,16 @@ impl Expression {
     /// A limit that is reached; in the unified language also variables and methods that do not exist and operands of
     /// the wrong type. FEEL gives null there.
     pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, EvaluationError> {
-        let mut machine = Machine::new(scope, limits);
+        self.evaluate_within(scope, &mut Meter::new(limits))
+    }
+
+    /// Evaluates as a part of something larger that shares its limits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Expression::evaluate`].
+    pub fn evaluate_within(&self, scope: &dyn Scope, meter: &mut Meter) -> Result<Value, EvaluationError> {
+        let mut machine = Machine::new(scope, meter);
         machine
             .evaluate(&self.code, self.code.tree.root)
             .map_err(|failure| self.error(*failure, scope))
@@ -243,8 +253,22 @@ impl UnaryTests {
         scope: &dyn Scope,
         limits: &Limits,
     ) -> Result<bool, EvaluationError> {
+        self.matches_within(input, scope, &mut Meter::new(limits))
+    }
+
+    /// As [`UnaryTests::matches`], as a part of something larger that shares its limits.
+    ///
+    /// # Errors
+    ///
+    /// A limit that is reached.
+    pub fn matches_within(
+        &self,
+        input: &Value,
+        scope: &dyn Scope,
+        meter: &mut Meter,
+    ) -> Result<bool, EvaluationError> {
         let code = &self.expression.code;
-        let mut machine = Machine::new(scope, limits);
+        let mut machine = Machine::new(scope, meter);
         machine.bind(&"?".into(), input.clone());
         let verdict = machine
             .evaluate(code, code.tree.root)

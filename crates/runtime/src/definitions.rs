@@ -1,6 +1,6 @@
 //! The compiled definitions of a shell: a cache over the deployed bytes, and which of them start by themselves.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -36,18 +36,21 @@ pub(crate) struct Definitions {
 /// Reads and compiles one file.
 pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Compiled {
     let parsed = tidegate_bpmn::parse(name, bytes, &Limits::default());
-    let mut compiled = match (&parsed.document, parsed.diagnostics.iter().any(Diagnostic::is_error)) {
-        // Semantics are looked at even when the structure is wrong: everything wrong is told at once.
-        (Some(document), _) => tidegate_engine::compile(document, options),
-        (None, _) => Compiled { definitions: Vec::new(), diagnostics: Vec::new() },
+    // Semantics are looked at even when the structure is wrong: everything wrong is told at once.
+    let mut compiled = match &parsed.document {
+        Some(document) => tidegate_engine::compile(document, options),
+        None => Compiled::default(),
     };
     let mut diagnostics = parsed.diagnostics;
+    let told: HashSet<(u32, u32)> =
+        diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.line, d.column)).collect();
+    // A broken reference is an error of the structure; what it means for the semantics adds nothing.
+    compiled.diagnostics.retain(|d| !told.contains(&(d.line, d.column)));
     diagnostics.append(&mut compiled.diagnostics);
     for diagnostic in &mut diagnostics {
         diagnostic.resource = name.to_owned();
     }
     diagnostics.sort_by_key(|d| (d.line, d.column));
-    diagnostics.dedup_by(|a, b| a.line == b.line && a.column == b.column && a.message == b.message);
     if diagnostics.iter().any(Diagnostic::is_error) {
         compiled.definitions.clear();
     }

@@ -90,7 +90,7 @@ impl Default for Options {
             inactivity_threshold: Duration::from_secs(300),
             message_ttl: Duration::from_secs(3600),
             owners: std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8),
-            cache_bytes: 64 << 20,
+            cache_bytes: 16 << 20,
             max_live_cycles: 100_000,
             quarantine_after: 3,
         }

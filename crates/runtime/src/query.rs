@@ -54,6 +54,7 @@ impl Runtime {
                     apply(definition, &mut instance, &event);
                 }
             }
+            instance.check(definition).map_err(|error| damaged(key, &error.to_string()))?;
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {

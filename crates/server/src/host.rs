@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Version, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use parking_lot::RwLock;
 use tidegate::Runtime;
 use tokio::sync::watch;
 
-use crate::App;
+use crate::{App, Problem};
 
 /// The shell that routes without a shell in their path mean.
 pub const DEFAULT_SHELL: &str = "default";
@@ -132,14 +133,35 @@ impl Host {
     }
 }
 
-/// Asks clients to leave once the host drains, so that a chatty one does not sit on its connection.
+/// Once streams must end, a request in hand gets this long until it is answered without its result. The
+/// listener's own deadline is longer.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
+
+/// Asks clients to leave once the host drains, so that a chatty one does not sit on its connection; and answers
+/// who still waits at the end, so that nobody sees a broken connection.
 pub(crate) async fn mark_closing(State(app): State<App>, request: Request, next: Next) -> Response {
     let has_connection_header = request.version() <= Version::HTTP_11;
-    let mut response = next.run(request).await;
+    let mut response = tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        () = async {
+            app.host.closing().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => stopping().into_response(),
+    };
     if has_connection_header && app.host.is_draining() {
         response
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+fn stopping() -> Problem {
+    const COME_BACK: u64 = 5;
+    Problem::unavailable(
+        "server-stopping",
+        "the server stops before it could tell the result; what was accepted goes on after its restart",
+        COME_BACK,
+    )
 }

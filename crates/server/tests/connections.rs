@@ -84,3 +84,21 @@ async fn a_pause_is_seen_in_the_stream() {
         .await;
     read_until(&mut streaming, "\"reason\":\"AdministrativePause\"").await;
 }
+
+#[tokio::test]
+async fn who_still_waits_at_the_end_is_answered() {
+    let server = server().await;
+    server.deploy("slow", &common::service("external")).await;
+    let start = serde_json::json!({ "processId": "slow", "awaitCompletion": true });
+    let waiting = tokio::spawn(common::answer(
+        server
+            .request(reqwest::Method::POST, "/process-instances")
+            .json(&start),
+    ));
+    server.first("/process-instances?subStatus=suspended").await;
+    server.host.begin_stop();
+    server.host.end_streams();
+    server.listening.close(Duration::from_secs(30)).await;
+    let (status, document) = waiting.await.unwrap();
+    common::assert_problem(status, &document, 503, "server-stopping");
+}

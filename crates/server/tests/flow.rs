@@ -315,3 +315,24 @@ async fn lists_are_paged() {
     seen.sort();
     assert_eq!(seen, started);
 }
+
+/// N02.
+#[tokio::test]
+async fn n02_a_cancel_that_is_not_obeyed_stands() {
+    let server = server().await;
+    let stubborn = r#"<serviceTask id="work"><extensionElements><zeebe:taskDefinition type="demo.stubborn" />
+<zeebe:taskHeaders><zeebe:header key="duration" value="PT0.3S" /></zeebe:taskHeaders></extensionElements></serviceTask>"#;
+    server.deploy("stubborn", &around(stubborn)).await;
+    let key = server.start("stubborn", json!({})).await;
+    let (status, answered) = server
+        .post(
+            &format!("/process-instances/{key}/cancel"),
+            json!({ "waitMs": 20 }),
+        )
+        .await;
+    if status != 200 {
+        assert_problem(status, &answered, 504, "wait-ran-out");
+        assert_eq!(answered["processInstance"]["subStatus"], "cancelling");
+    }
+    server.until(&key, "cancelled").await;
+}

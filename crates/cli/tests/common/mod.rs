@@ -32,7 +32,7 @@ pub fn example(name: &str) -> PathBuf {
 
 /// A server at work.
 pub struct Serve {
-    child: Child,
+    child: Process,
     stdout: BufReader<ChildStdout>,
     pub url: String,
     pub token: Option<String>,
@@ -49,23 +49,23 @@ pub struct Ended {
 impl Serve {
     /// Starts a server on a free port and waits until it says where it listens.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut child = tidegate()
+        Self::with(arguments, &[])
+    }
+
+    /// The same, with environment variables.
+    pub fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = tidegate();
+        command
             .args(["serve", "--listen", "127.0.0.1:0", "--demo"])
             .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+            .envs(environment.iter().copied());
+        let mut child = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let mut stdout = BufReader::new(child.0.stdout.take().unwrap());
         let (mut url, mut token, mut token_line) = (String::new(), None, String::new());
         loop {
             let mut line = String::new();
             if stdout.read_line(&mut line).unwrap() == 0 {
-                let output = child.wait_with_output().unwrap();
-                panic!(
-                    "the server did not start: {}",
-                    String::from_utf8_lossy(&output.stderr)
-                );
+                panic!("the server did not start: {}", child.end().stderr);
             }
             if let Some((_, rest)) = line.split_once("listens on ") {
                 url = rest.trim().trim_end_matches("/api/v1").to_owned();
@@ -118,13 +118,13 @@ impl Serve {
     }
 
     pub fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
+        Pid::from_raw(i32::try_from(self.child.0.id()).unwrap()).unwrap()
     }
 
     /// Reads standard error up to a line with `wanted`.
     pub fn wait_for_log(&mut self, wanted: &str) -> String {
         let mut seen = String::new();
-        let stderr = self.child.stderr.as_mut().unwrap();
+        let stderr = self.child.0.stderr.as_mut().unwrap();
         let mut byte = [0];
         while !(seen.ends_with('\n') && seen.contains(wanted)) {
             assert!(
@@ -137,9 +137,22 @@ impl Serve {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Ended {
+    pub fn end(self) -> Ended {
         drop(self.stdout);
-        let mut stderr = self.child.stderr.take().unwrap();
+        self.child.end()
+    }
+}
+
+/// A process that does not outlive its test.
+struct Process(Child);
+
+impl Process {
+    fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    fn end(mut self) -> Ended {
+        let mut stderr = self.0.stderr.take().unwrap();
         let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
             stderr.read_to_end(&mut bytes).unwrap();
@@ -147,19 +160,23 @@ impl Serve {
         });
         let until = Instant::now() + PATIENCE;
         let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.0.try_wait().unwrap() {
                 break status;
             }
-            if Instant::now() > until {
-                self.child.kill().unwrap();
-                panic!("the server did not end");
-            }
+            assert!(Instant::now() < until, "the server did not end");
             std::thread::sleep(Duration::from_millis(5));
         };
         Ended {
             status,
             stderr: text(&reader.join().unwrap()),
         }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

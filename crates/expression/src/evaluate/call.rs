@@ -1,10 +1,13 @@
 //! Functions: built-in ones and closures, called by position or by name.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use crate::error::{EvaluationError, Failure};
 use crate::evaluate::{Frame, Machine, Outcome};
 use crate::expression::Code;
 use crate::functions::{self, BuiltIn};
+use crate::meter::{Meter, shallow};
 use crate::tree::{Node, NodeId, Parameter};
 use crate::types::Type;
 use crate::value::Value;
@@ -17,7 +20,24 @@ pub struct Function(Kind);
 enum Kind {
     BuiltIn(&'static BuiltIn),
     Closure(Closure),
+    Host { callable: Arc<dyn Callable>, depth: u32 },
 }
+
+/// A function that the program around the evaluator gives to expressions.
+pub trait Callable: Debug + Send + Sync {
+    /// The names of the parameters, in order.
+    fn parameters(&self) -> &[Arc<str>];
+
+    /// Runs with one argument for each parameter, within what the evaluation that calls it has left.
+    ///
+    /// # Errors
+    ///
+    /// What ends the whole evaluation; a call that has no result gives null.
+    fn call(&self, arguments: Vec<Value>, meter: &mut Meter) -> Result<Value, EvaluationError>;
+}
+
+/// What one call of a host's function counts as nesting, for its share of the stack.
+const HOST_LEVELS: u32 = 8;
 
 /// A function of an expression, with what was in sight where it was written.
 #[derive(Debug)]
@@ -34,11 +54,15 @@ impl Function {
         Function(Kind::BuiltIn(built_in))
     }
 
+    pub(crate) fn host(callable: Arc<dyn Callable>, depth: u32) -> Function {
+        Function(Kind::Host { callable, depth })
+    }
+
     pub(crate) fn depth(&self) -> u32 {
-        if let Kind::Closure(closure) = &self.0 {
-            closure.depth
-        } else {
-            0
+        match &self.0 {
+            Kind::BuiltIn(_) => 0,
+            Kind::Closure(closure) => closure.depth,
+            Kind::Host { depth, .. } => *depth,
         }
     }
 
@@ -55,6 +79,7 @@ impl Function {
         let any = parameters.is_empty() && *result == Type::Any;
         match &self.0 {
             Kind::BuiltIn(_) => any,
+            Kind::Host { callable, .. } => any || parameters.len() == callable.parameters().len(),
             Kind::Closure(closure) => {
                 let conforms =
                     |(wanted, own): (&Type, &Parameter)| own.kind == Type::Any || own.kind == *wanted;
@@ -64,12 +89,12 @@ impl Function {
         }
     }
 
-    /// The number of parameters, if it is a closure.
+    /// The number of parameters, if it is not built in.
     pub(crate) fn arity(&self) -> Option<usize> {
-        if let Kind::Closure(closure) = &self.0 {
-            Some(closure.parameters.len())
-        } else {
-            None
+        match &self.0 {
+            Kind::BuiltIn(_) => None,
+            Kind::Closure(closure) => Some(closure.parameters.len()),
+            Kind::Host { callable, .. } => Some(callable.parameters().len()),
         }
     }
 }
@@ -104,7 +129,7 @@ impl Machine<'_> {
             captured,
             depth,
         };
-        self.shallow(Value::Function(Arc::new(Function(Kind::Closure(closure)))))
+        shallow(Value::Function(Arc::new(Function(Kind::Closure(closure)))))
     }
 
     pub(super) fn call_node(
@@ -161,6 +186,7 @@ impl Machine<'_> {
     ) -> Outcome {
         let closure = match &function.0 {
             Kind::BuiltIn(built_in) => return built_in.call(self, &arguments),
+            Kind::Host { callable, .. } => return self.call_host(callable, arguments),
             Kind::Closure(closure) => closure,
         };
         if arguments.len() != closure.parameters.len() {
@@ -181,6 +207,35 @@ impl Machine<'_> {
         let result = self.evaluate(&closure.code, closure.body);
         self.frames = outer;
         result
+    }
+
+    fn call_host(&mut self, callable: &Arc<dyn Callable>, arguments: Vec<Value>) -> Outcome {
+        if arguments.len() != callable.parameters().len() {
+            return Ok(Value::Null);
+        }
+        let result = match self.meter.descend(HOST_LEVELS) {
+            Ok(()) => callable
+                .call(arguments, self.meter)
+                .map_err(|error| Failure::new(error.code, error.message)),
+            Err(failure) => Err(failure),
+        };
+        self.meter.ascend(HOST_LEVELS);
+        result
+    }
+
+    /// Calls a function by the names of its parameters; null where they do not fit.
+    pub(crate) fn call_named(&mut self, function: Value, arguments: Vec<(Arc<str>, Value)>) -> Outcome {
+        let callee = Callee::of(function);
+        let (names, values): (Vec<_>, Vec<_>) = arguments.into_iter().unzip();
+        let arguments = match callee.arrange(values, &names) {
+            Some(arguments) => arguments,
+            None => return Ok(Value::Null),
+        };
+        match callee {
+            Callee::None => Ok(Value::Null),
+            Callee::BuiltIn(built_in) => built_in.call(self, &arguments),
+            Callee::Function(function) => self.call_as(None, &function, arguments),
+        }
     }
 }
 
@@ -209,23 +264,22 @@ impl Callee {
         if pairs.len() != count {
             return None;
         }
-        let closure = match self {
+        let wanted: Vec<&Arc<str>> = match self {
             Callee::None => return None,
             Callee::BuiltIn(built_in) => return built_in.arrange(pairs),
             Callee::Function(function) => match &function.0 {
                 Kind::BuiltIn(built_in) => return built_in.arrange(pairs),
-                Kind::Closure(closure) => closure,
+                Kind::Closure(closure) => closure.parameters.iter().map(|parameter| &parameter.name).collect(),
+                Kind::Host { callable, .. } => callable.parameters().iter().collect(),
             },
         };
-        if count != closure.parameters.len() {
+        if count != wanted.len() {
             return None;
         }
-        let value = |parameter: &Parameter| {
-            pairs
-                .iter()
-                .find(|(name, _)| *name == &*parameter.name)
-                .map(|(_, value)| value.clone())
+        let value = |wanted: &Arc<str>| {
+            let at = pairs.binary_search_by_key(&&**wanted, |(name, _)| *name).ok()?;
+            pairs.get(at).map(|(_, value)| value.clone())
         };
-        closure.parameters.iter().map(value).collect()
+        wanted.into_iter().map(value).collect()
     }
 }

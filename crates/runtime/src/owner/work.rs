@@ -58,6 +58,7 @@ impl Owner {
                 apply(&loaded.definition, &mut instance, &event);
             }
         }
+        instance.check(&loaded.definition).map_err(damaged)?;
         self.next_incarnation += 1;
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
         resident.state_bytes = state_bytes;

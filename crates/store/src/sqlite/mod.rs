@@ -1,7 +1,7 @@
 //! A store in one SQLite file.
 //!
 //! WAL with full sync: an outcome is told after the log that holds it was synced. One connection writes, guarded
-//! by the inbox in [`writer`]; a few read; a thread moves the log into the file beside the commits. One process
+//! by its inbox; a few read; a thread moves the log into the file beside the commits. One process
 //! holds the file by an operating-system lock on `PATH.lock`. Local file systems only.
 
 mod audit;
