@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_expression::{DateTime, EvaluationError, Meter, NoScope, UnaryTests, Value};
+use tidegate_expression::{EvaluationError, Meter, NoScope, UnaryTests, Value, Zone};
 
 /// A resolved type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Types {
             return Ok(Some(value));
         }
         if let (Type::DateTime, Value::Date(date)) = (self.plain(kind), &value) {
-            return Ok(Some(Value::date_time(date.at_midnight(Some(tidegate_expression::Zone::UTC)))));
+            return Ok(Some(Value::date_time(date.at_midnight(Some(Zone::UTC)))));
         }
         if let Value::List(items) = &value {
             if let [single] = &***items
@@ -204,7 +204,7 @@ impl Types {
             ) => match Value::from_temporal(text) {
                 Some(read) if self.takes(kind, &read, meter)? => Ok(read),
                 Some(Value::Date(date)) if kind == Type::DateTime => {
-                    Ok(Value::date_time(DateTime::clone(&date.at_midnight(Some(tidegate_expression::Zone::UTC)))))
+                    Ok(Value::date_time(date.at_midnight(Some(Zone::UTC))))
                 }
                 _ => Ok(value.clone()),
             },
@@ -236,6 +236,7 @@ impl Types {
         };
         let mut entries = Vec::with_capacity(context.len());
         for (name, value) in context.iter() {
+            meter.step(item.components.len() as u64 / 8)?;
             let kind = item.components.iter().find(|(component, _)| component == name);
             let value = match kind {
                 Some((_, kind)) => self.read(*kind, value, meter)?,

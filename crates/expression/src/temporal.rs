@@ -148,7 +148,7 @@ impl Date {
         Date::new(year, month, self.day.min(days_in_month(year, month)))
     }
 
-    pub(crate) fn at_midnight(self, zone: Option<Zone>) -> DateTime {
+    pub fn at_midnight(self, zone: Option<Zone>) -> DateTime {
         DateTime {
             date: self,
             time: Time {

@@ -70,6 +70,8 @@ pub(crate) enum Message {
         /// What came out.
         result: ActivityResult,
     },
+    /// An activity's task is gone without an end: the async runtime was shut down under it.
+    ActivityGone(InstanceKey, ElementInstanceKey, u64),
     /// The outcome of a batch.
     Committed(u64, Vec<CommitResult>),
     /// The gate was opened, or something else changed that lets pending work go on.
@@ -277,6 +279,7 @@ impl Owner {
             self.settle_cut();
             self.evict();
         }
+        self.inbox.close();
     }
 
     fn handle(&mut self, message: Message) {
@@ -290,6 +293,7 @@ impl Owner {
             Message::Control(instance, command, reply) => self.control(instance, *command, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
             Message::ActivityDone { instance, job, run, result } => self.activity_done(instance, job, run, result),
+            Message::ActivityGone(instance, job, run) => self.activity_gone(instance, job, run),
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => {}
             Message::Barrier(done) => self.barriers.push(done),

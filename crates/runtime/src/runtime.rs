@@ -43,6 +43,14 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A runtime that is let go of without `close` does not leave its threads behind.
+        self.stop.cancel();
+        self.owners.tell_all(|| Message::Stop);
+    }
+}
+
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runtime").field("shell", &self.inner.shared.shell).finish_non_exhaustive()

@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use tidegate::clock::{Clock, SystemClock};
 use tidegate::{Error, Runtime};
 
 use crate::host::{DEFAULT_SHELL, Stage};
@@ -53,10 +54,7 @@ impl Shell {
         if self.0.quiescence().is_draining() {
             return DRAINING;
         }
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        let now = tidegate::model::Timestamp::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        let now = SystemClock.now();
         let left_ms = self
             .0
             .paused_until()

@@ -1,7 +1,7 @@
 //! Signals of the operating system, and what each asks for.
 //!
 //! SIGTERM drains; repeated it changes nothing. SIGINT drains, the second one forces, the third ends the process
-//! at once. SIGHUP will reload.
+//! at once. SIGHUP is logged.
 
 use std::io;
 
@@ -94,7 +94,7 @@ async fn listen(
                     }
                 }
             }
-            Some(()) = hang_up.recv() => tracing::info!("SIGHUP: nothing to reload"),
+            Some(()) = hang_up.recv() => tracing::info!("SIGHUP: reloading is not supported yet; restart to apply a changed configuration"),
         }
     }
 }

@@ -169,6 +169,14 @@ impl Owner {
     }
 
     fn wait_for_end(&mut self, key: InstanceKey, reply: Reply<Started>) {
+        /// From here on, those who have given up are looked for before one more is taken in.
+        const MANY: usize = 10_000;
+        if self.awaiting_end.len() >= MANY {
+            self.awaiting_end.retain(|_, waiting| {
+                waiting.retain(|reply| !reply.is_closed());
+                !waiting.is_empty()
+            });
+        }
         let waiting = self.awaiting_end.entry(key).or_default();
         waiting.retain(|reply| !reply.is_closed());
         waiting.push(reply);

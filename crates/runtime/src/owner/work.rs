@@ -257,24 +257,31 @@ impl Owner {
         }
     }
 
-    /// An activity stopped because it was told to. Its work stays in the instance.
+    /// An activity stopped. If it was told to, its work stays in the instance.
     fn stopped(&mut self, instance: InstanceKey, job: ElementInstanceKey) {
-        let is_cut = self.cut.is_some();
+        if self.cut.is_some() {
+            self.hold_back(instance);
+            return;
+        }
+        let message = "the activity says that it was stopped, and nobody told it to".to_owned();
+        let kind = CommandKind::FailJob { job, message, retries: None, retry_at: None };
+        if let Some(resident) = self.residents.get_mut(&instance) {
+            resident.done_in_process.push(job);
+        }
+        self.job_command(instance, Command::new(kind, Cause::Worker { name: IN_PROCESS.to_owned() }));
+    }
+
+    /// The task of an activity is gone: the work is still to be done, by whoever resumes the instance.
+    pub(super) fn activity_gone(&mut self, instance: InstanceKey, job: ElementInstanceKey, run: u64) {
         let Some(resident) = self.residents.get_mut(&instance) else { return };
-        if is_cut {
+        let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else { return };
+        resident.running.swap_remove(position);
+        self.hold_back(instance);
+    }
+
+    fn hold_back(&mut self, instance: InstanceKey) {
+        if let Some(resident) = self.residents.get_mut(&instance) {
             resident.held_back += 1;
-        } else {
-            // It said so without being told: the work is still to be done.
-            let outstanding = tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance);
-            let again = outstanding.into_iter().find_map(|effect| match effect {
-                Effect::RunJob(again) if again.key == job => Some(again),
-                _ => None,
-            });
-            if let Some(job) = again {
-                resident.waiting_jobs += 1;
-                let incarnation = resident.incarnation;
-                self.ready.push_back(Ready { instance, incarnation, job });
-            }
         }
     }
 
@@ -346,7 +353,7 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         if !self.is_done {
-            self.done(Err(ActivityError::Stopped));
+            self.inbox.push(Message::ActivityGone(self.instance, self.job, self.run));
         }
     }
 }
