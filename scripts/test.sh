@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `make test` and `make check`: runs every check to its end, also when one before it failed, and sums up.
 #
-#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, README, conformance count
-#   scripts/test.sh fast    format, lints, the tests that take no time, layers, licences
+#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, README, conformance count
+#   scripts/test.sh fast    format, lints, the tests that take little time, layers, licences, pages
 #
 # What a check needs and is not there is installed by its package name where that is allowed, else skipped by name.
 # With TIDEGATE_REQUIRE=1 nothing may be skipped. The last line is `N passed, M failed`: every test counts as one,
@@ -125,6 +125,8 @@ if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 
   rustup component add rustfmt clippy
 fi
 if [ "$scope" = all ]; then
+  # Passing tests are silent, so what they skip for want of data is said here.
+  [ -d ../shared/conformance ] || skipped+=("every test on ../shared/conformance: the data is not there")
   wants strace strace "a test looks at the order of syncs through it"
 fi
 
@@ -134,6 +136,7 @@ if cargo nextest --version >/dev/null 2>&1; then runs_nextest=true; fi
 check format cargo fmt --all --check
 check layers scripts/check-layers.py
 check dependencies scripts/deny.sh
+check pages scripts/check-docs.py
 check clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 
 if [ "$scope" = fast ]; then
