@@ -11,7 +11,7 @@ bin=${CARGO_TARGET_DIR:-target}/debug/tidegate
 
 echo "Building tidegate with the debug profile: the first build takes some minutes, the next ones seconds."
 echo "(The fast binary comes from \`cargo build --release -p tidegate-cli\`.)"
-cargo build --locked -q -p tidegate-cli
+cargo build --locked -p tidegate-cli
 
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 

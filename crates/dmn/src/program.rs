@@ -37,6 +37,8 @@ pub(crate) struct Element {
     pub kind: Kind,
     pub result: Type,
     pub needs: Vec<Need>,
+    /// The number of the file.
+    pub model: usize,
     pub place: Place,
     /// It must not be evaluated; why is a diagnostic.
     pub broken: bool,

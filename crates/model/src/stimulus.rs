@@ -143,6 +143,109 @@ pub enum Stimulus {
         #[n(3)]
         actor: String,
     },
+    /// Broadcast a signal: to every instance that waits for it, and to every start event.
+    #[n(7)]
+    Broadcast {
+        /// The signal's name.
+        #[n(0)]
+        name: String,
+        /// Its payload.
+        #[n(1)]
+        variables: Variables,
+        /// The tenant.
+        #[n(2)]
+        tenant: String,
+    },
+    /// Deliver a broadcast signal to an instance that waits.
+    #[n(8)]
+    Signal {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The waiting element instance.
+        #[n(1)]
+        owner: ElementInstanceKey,
+        /// The waiting event.
+        #[n(2)]
+        element: ElementIndex,
+        /// The signal's name.
+        #[n(3)]
+        name: String,
+        /// Its payload.
+        #[n(4)]
+        variables: Variables,
+    },
+    /// A called instance has something to tell its caller.
+    #[n(9)]
+    Child {
+        /// The caller.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The call activity's element instance.
+        #[n(1)]
+        owner: ElementInstanceKey,
+        /// The called instance.
+        #[n(2)]
+        child: InstanceKey,
+        /// What it has to tell.
+        #[n(3)]
+        news: ChildNews,
+    },
+    /// Cancel a called instance, whose call was left.
+    #[n(10)]
+    CancelChild {
+        /// The called instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The caller.
+        #[n(1)]
+        parent: InstanceKey,
+    },
+}
+
+/// What a called instance tells its caller.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum ChildNews {
+    /// It reached its end.
+    #[n(0)]
+    Completed {
+        /// Its variables.
+        #[n(0)]
+        variables: Variables,
+    },
+    /// It ended by an error that nothing in it caught.
+    #[n(1)]
+    Faulted {
+        /// The error code.
+        #[n(0)]
+        code: String,
+        /// What went wrong.
+        #[n(1)]
+        message: String,
+        /// Its variables.
+        #[n(2)]
+        variables: Variables,
+    },
+    /// It was cancelled by somebody else than its caller.
+    #[n(2)]
+    Cancelled,
+    /// It could not be started.
+    #[n(3)]
+    NotStarted {
+        /// Why, and what to do.
+        #[n(0)]
+        message: String,
+    },
+    /// An escalation that nothing in it caught; it goes on.
+    #[n(4)]
+    Escalated {
+        /// The escalation code.
+        #[n(0)]
+        code: String,
+        /// Variables for the catching scope.
+        #[n(1)]
+        variables: Variables,
+    },
 }
 
 /// What became of a job.
@@ -187,13 +290,16 @@ impl Stimulus {
     /// The instance it moves, where it names one.
     pub fn instance(&self) -> Option<InstanceKey> {
         match self {
-            Self::Publish { .. } => None,
+            Self::Publish { .. } | Self::Broadcast { .. } => None,
             Self::Start { instance, .. }
             | Self::Deliver { instance, .. }
             | Self::JobOutcome { instance, .. }
             | Self::CompleteUserTask { instance, .. }
             | Self::SetVariables { instance, .. }
-            | Self::RetryIncident { instance, .. } => Some(*instance),
+            | Self::RetryIncident { instance, .. }
+            | Self::Signal { instance, .. }
+            | Self::Child { instance, .. }
+            | Self::CancelChild { instance, .. } => Some(*instance),
         }
     }
 }

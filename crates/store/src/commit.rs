@@ -132,6 +132,18 @@ pub enum Write {
         /// The present time.
         now: Timestamp,
     },
+    /// Broadcasts a signal: every open subscription of its tenant and name takes it, each as a [`Delivery`] of a
+    /// [`tidegate_model::Stimulus::Signal`], oldest first. Nothing is buffered.
+    Broadcast {
+        /// The tenant.
+        tenant: std::sync::Arc<str>,
+        /// The signal's name.
+        name: String,
+        /// The payload: a JSON object.
+        variables: String,
+        /// The present time.
+        now: Timestamp,
+    },
     /// Removes buffered messages that have expired; reported as [`Outcome::expired`]
     /// (`a_message_waits_until_it_expires`). Key-value entries that have expired are cleared away by the way.
     ExpireMessages {
@@ -189,13 +201,13 @@ pub enum Write {
     Audit(Box<AuditRow>),
 }
 
-/// A message matched with a subscription. It stands in the stimulus queue, in the domain `instance/KEY`, as an
+/// A message or signal matched with a subscription. It stands in the stimulus queue, in the domain `instance/KEY`, as an
 /// encoded [`tidegate_model::Stimulus::Deliver`], and a subscription that is `once` is closed to other messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
     /// The queued stimulus.
     pub stimulus: StimulusKey,
-    /// The message.
+    /// The message; 0 for a signal.
     pub message: MessageKey,
     /// The instance.
     pub instance: InstanceKey,

@@ -9,6 +9,14 @@ use crate::row::{MessageRow, StimulusRow, SubscriptionRow};
 /// The ingress source that deliveries are queued under.
 const DELIVERY_SOURCE: &str = "http.api";
 
+/// Reads the payload of a signal, so that a bad one is refused before anybody takes it.
+pub(crate) fn signal_variables(name: &str, variables: &str) -> Result<Variables, Error> {
+    Variables::parse(variables).map_err(|cause| {
+        let message = format!("the payload of signal `{name}` is not a JSON object: {cause}");
+        Error::new(ErrorKind::Internal, message)
+    })
+}
+
 /// Reads the payload of a message, so that a bad one is refused at its publication and not at its match.
 pub(crate) fn variables_of(message: &MessageRow) -> Result<Variables, Error> {
     Variables::parse(&message.variables).map_err(|cause| {
@@ -39,11 +47,30 @@ pub(crate) fn delivery(
         variables,
         expires_at: message.expires_at,
     };
-    let payload = minicbor::to_vec(&stimulus).map_err(|cause| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("message {} cannot be encoded: {cause}", message.key),
-        )
+    queued(&stimulus, subscription, now)
+}
+
+/// The stimulus that delivers the signal `name` to `subscription`. Its key is still to be given.
+pub(crate) fn signal_delivery(
+    name: &str,
+    variables: Variables,
+    subscription: &SubscriptionRow,
+    now: Timestamp,
+) -> Result<StimulusRow, Error> {
+    let stimulus = Stimulus::Signal {
+        instance: subscription.instance,
+        owner: subscription.owner,
+        element: subscription.element,
+        name: name.to_owned(),
+        variables,
+    };
+    queued(&stimulus, subscription, now)
+}
+
+fn queued(stimulus: &Stimulus, subscription: &SubscriptionRow, now: Timestamp) -> Result<StimulusRow, Error> {
+    let payload = minicbor::to_vec(stimulus).map_err(|cause| {
+        let message = format!("`{}` cannot be encoded: {cause}", subscription.message_name);
+        Error::new(ErrorKind::Internal, message)
     })?;
     Ok(StimulusRow {
         key: tidegate_model::StimulusKey(0),

@@ -99,9 +99,20 @@ pub struct TimerRow {
     pub fired: u32,
 }
 
-/// An open message subscription.
+/// What an open subscription waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Awaited {
+    /// A message of its name and correlation key: one taker for each process id.
+    Message,
+    /// A signal of its name: all who wait take it.
+    Signal,
+}
+
+/// An open message or signal subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionRow {
+    /// What it waits for.
+    pub awaited: Awaited,
     /// Who waits.
     pub owner: ElementInstanceKey,
     /// The message event.
@@ -112,9 +123,9 @@ pub struct SubscriptionRow {
     pub process_id: Arc<str>,
     /// The tenant.
     pub tenant: Arc<str>,
-    /// Name of the message.
+    /// Name of the message or signal.
     pub message_name: Arc<str>,
-    /// Evaluated correlation key.
+    /// Evaluated correlation key; empty for a signal.
     pub correlation_key: String,
     /// True if the first message ends the wait.
     pub once: bool,

@@ -1,12 +1,13 @@
 //! The names that an expression may read although they hold special characters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Names that FEEL cannot tell from operators unless it knows them, by their first word.
+/// Names that FEEL cannot tell from operators unless it knows them, by their first word; with each how it is written
+/// without white space.
 #[derive(Default)]
 pub(super) struct Names {
-    by_word: HashMap<String, Vec<Arc<str>>>,
+    by_word: HashMap<String, BTreeMap<Arc<str>, String>>,
 }
 
 const KEYWORDS: &[&str] = &[
@@ -24,6 +25,10 @@ fn needs_care(name: &str) -> bool {
         || words(name).any(|word| KEYWORDS.contains(&word) || word.starts_with(|c: char| c.is_numeric()))
 }
 
+fn compact(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
 impl Names {
     /// Adds a name and says whether it must be taken away again.
     pub(super) fn add(&mut self, name: &Arc<str>) -> bool {
@@ -34,16 +39,12 @@ impl Names {
             return false;
         };
         let bucket = self.by_word.entry(first.to_owned()).or_default();
-        if bucket.contains(name) {
-            return false;
-        }
-        bucket.push(name.clone());
-        true
+        bucket.insert(name.clone(), compact(name)).is_none()
     }
 
     pub(super) fn remove(&mut self, name: &Arc<str>) {
         if let Some(bucket) = words(name).next().and_then(|first| self.by_word.get_mut(first)) {
-            bucket.retain(|known| known != name);
+            bucket.remove(name);
         }
     }
 
@@ -55,7 +56,9 @@ impl Names {
         let mut seen: Vec<&str> = words(text).collect();
         seen.sort_unstable();
         seen.dedup();
+        let text = compact(text);
         let buckets = seen.into_iter().filter_map(|word| self.by_word.get(word));
-        buckets.flatten().filter(|name| text.contains(name.as_ref()) || name.contains("  ")).cloned().collect()
+        let found = buckets.flatten().filter(|(_, written)| text.contains(written.as_str()));
+        found.map(|(name, _)| name.clone()).collect()
     }
 }

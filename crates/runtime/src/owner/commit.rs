@@ -9,7 +9,7 @@ use tidegate_engine::encode_events;
 use tidegate_model::effect::Job;
 use tidegate_model::{Cause, Effect, InstanceKey, SubStatus, Timestamp};
 use tidegate_store::{
-    Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
+    Awaited, Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
     JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow, Write,
 };
 use tokio::sync::oneshot;
@@ -495,6 +495,7 @@ fn translate(
             }
             Effect::Subscribe(subscription) => writes.push(Write::Subscribe {
                 row: SubscriptionRow {
+                    awaited: Awaited::Message,
                     owner: subscription.owner,
                     element: subscription.element,
                     instance,

@@ -243,7 +243,13 @@ impl Owner {
                     Cause::Operator { actor, reason: None },
                 ),
             ),
-            Stimulus::Publish { .. } => return Ok(()),
+            Stimulus::Signal { owner, .. } | Stimulus::Child { owner, .. } => {
+                return Err(Rejection::NotWaiting(owner));
+            }
+            Stimulus::CancelChild { instance, parent } => {
+                (instance, Command::new(CommandKind::Cancel, Cause::Parent { instance: parent.get() }))
+            }
+            Stimulus::Publish { .. } | Stimulus::Broadcast { .. } => return Ok(()),
         };
         self.advance(instance, command)
     }

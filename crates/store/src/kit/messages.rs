@@ -8,6 +8,7 @@ use super::rows::*;
 use super::{Make, Subject, at, failure_of};
 use crate::commit::{Delivery, Outcome, Write};
 use crate::error::ErrorKind;
+use crate::row::{Awaited, SubscriptionRow};
 
 /// Who took which message: (message, owner).
 fn taken(outcome: &Outcome) -> Vec<(u64, u64)> {
@@ -282,4 +283,43 @@ pub fn deliveries_stand_in_the_queue(make: Make<'_>) {
     ]);
     assert!(outcome.stimuli[0] > row.key && outcome.deliveries[0].stimulus > outcome.stimuli[0]);
     assert_eq!(subject.store.queue().unwrap().depth, 3);
+}
+
+/// A signal goes to everybody who waits for it, in the order in which they began to, and is not kept; messages and
+/// signals of one name have nothing to do with each other.
+pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
+    let subject = Subject::new(make);
+    let waits = |owner: u64, once: bool| SubscriptionRow {
+        awaited: Awaited::Signal,
+        correlation_key: String::new(),
+        once,
+        ..subscription(owner, "order")
+    };
+    let other = SubscriptionRow { tenant: Arc::from("other"), ..waits(4, true) };
+    let of_message = SubscriptionRow { correlation_key: String::new(), ..subscription(5, "order") };
+    for row in [waits(2, true), waits(1, true), waits(3, false), other, of_message] {
+        subject.write(vec![subscribe(row, 0)]);
+    }
+    let broadcast = || Write::Broadcast {
+        tenant: Arc::from(TENANT),
+        name: "paid".to_owned(),
+        variables: r#"{"a":1}"#.to_owned(),
+        now: at(1),
+    };
+    let outcome = subject.write(vec![broadcast()]);
+    let owners: Vec<u64> = outcome
+        .deliveries
+        .iter()
+        .map(|delivery| match minicbor::decode(&delivery.payload) {
+            Ok(Stimulus::Signal { owner, variables, .. }) => {
+                assert_eq!(variables.to_json(), r#"{"a":1}"#);
+                owner.get()
+            }
+            other => panic!("expected a signal, found {other:?}"),
+        })
+        .collect();
+    assert_eq!(owners, [2, 1, 3]);
+    // The first two are closed by it; the lasting one takes the next, and nobody finds an old one.
+    assert_eq!(subject.write(vec![broadcast()]).deliveries.len(), 1);
+    assert_eq!(subject.write(vec![subscribe(waits(6, true), 2)]), Outcome::default());
 }

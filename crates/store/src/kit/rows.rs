@@ -79,6 +79,7 @@ pub(super) fn timer(owner: u64, due_at: i64) -> TimerRow {
 
 pub(super) fn subscription(owner: u64, process_id: &str) -> SubscriptionRow {
     SubscriptionRow {
+        awaited: Awaited::Message,
         owner: ElementInstanceKey(owner),
         element: ElementIndex(4),
         instance: InstanceKey(owner + 1_000),

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, StimulusKey, Timestamp, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, MessageKey, StimulusKey, Timestamp, Variables};
 
 use super::failed;
 use super::tables::{Buffered, Instance, Tables, Value};
 use crate::commit::{Commit, CommitResult, Delivery, Outcome, Write};
 use crate::error::{Error, ErrorKind};
-use crate::matching::{delivery, variables_of};
+use crate::matching::{delivery, signal_delivery, signal_variables, variables_of};
 use crate::row::{
+    Awaited,
     InstanceUpdate, JobRow, JobState, LeaseRequest, MessageRow, StimulusRow, SubscriptionRow, TimerRow,
 };
 
@@ -61,6 +62,9 @@ impl Tables {
             Write::Subscribe { row, now } => self.subscribe(row, now, outcome),
             Write::Unsubscribe { owner, element } => self.unsubscribe(owner, element),
             Write::Publish { row, has_taker, now } => self.publish(row, has_taker, now, outcome),
+            Write::Broadcast { tenant, name, variables, now } => {
+                self.broadcast(&tenant, &name, &variables, now, outcome);
+            }
             Write::ExpireMessages { now, limit } => self.expire(now, limit, outcome),
             Write::OpenJob(row) => {
                 self.jobs.insert(row.key, *row);
@@ -162,7 +166,8 @@ impl Tables {
     fn subscribe(&mut self, row: SubscriptionRow, now: Timestamp, outcome: &mut Outcome) {
         self.unsubscribe(row.owner, row.element);
         let waiting = self.messages.values().filter(|message| {
-            message.row.tenant == row.tenant
+            row.awaited == Awaited::Message
+                && message.row.tenant == row.tenant
                 && *message.row.name == *row.message_name
                 && message.row.correlation_key == row.correlation_key
                 && message.row.expires_at > now
@@ -195,7 +200,8 @@ impl Tables {
             .subscriptions
             .iter()
             .filter(|(_, open)| {
-                open.tenant == row.tenant
+                open.awaited == Awaited::Message
+                    && open.tenant == row.tenant
                     && *open.message_name == *row.name
                     && open.correlation_key == row.correlation_key
             })
@@ -218,6 +224,35 @@ impl Tables {
             outcome.expired.push(row.key);
         } else {
             self.messages.insert(row.key, Buffered { row, variables });
+        }
+    }
+
+    fn broadcast(
+        &mut self,
+        tenant: &Arc<str>,
+        name: &str,
+        variables: &str,
+        now: Timestamp,
+        outcome: &mut Outcome,
+    ) {
+        let variables = signal_variables(name, variables).unwrap_or_default();
+        let is_taker =
+            |open: &SubscriptionRow| open.awaited == Awaited::Signal && open.tenant == *tenant && *open.message_name == *name;
+        let takers: Vec<(u64, SubscriptionRow)> = self
+            .subscriptions
+            .iter()
+            .filter(|(_, open)| is_taker(open))
+            .map(|(order, open)| (*order, open.clone()))
+            .collect();
+        for (order, open) in takers {
+            if open.once {
+                self.subscriptions.remove(&order);
+            }
+            // Writing to a vector does not fail.
+            let Ok(row) = signal_delivery(name, variables.clone(), &open, now) else { continue };
+            let payload = row.payload.clone();
+            let stimulus = self.add_stimulus(row);
+            outcome.deliveries.push(Delivery { stimulus, message: MessageKey(0), instance: open.instance, payload });
         }
     }
 

@@ -6,7 +6,7 @@ use super::failed;
 use super::tables::Tables;
 use crate::commit::{Commit, CommitError, Expect, Refusal, Write};
 use crate::error::{Error, ErrorKind};
-use crate::matching::{Needed, needed_revisions, variables_of};
+use crate::matching::{Needed, needed_revisions, signal_variables, variables_of};
 use crate::row::{DefinitionRow, JobState};
 
 impl Tables {
@@ -104,6 +104,9 @@ impl Tables {
                 }
                 Write::Publish { row, .. } => {
                     variables_of(row)?;
+                }
+                Write::Broadcast { name, variables, .. } => {
+                    signal_variables(name, variables)?;
                 }
                 _ => {}
             }

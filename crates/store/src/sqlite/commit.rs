@@ -8,7 +8,7 @@ use tidegate_model::InstanceKey;
 
 use super::error::{Stop, Trouble};
 use super::totals::Totals;
-use super::{audit, definition, instance, job, journal, message, queue, task, timer, value};
+use super::{audit, definition, instance, job, journal, message, queue, signal, task, timer, value};
 use crate::commit::{Commit, Expect, Outcome, Refusal, Write};
 use crate::error::{Error, ErrorKind};
 use crate::matching::{Needed, needed_revisions};
@@ -125,6 +125,9 @@ fn apply(
         Write::Unsubscribe { owner, element } => message::unsubscribe(conn, *owner, *element)?,
         Write::Publish { row, has_taker, now } => {
             message::publish(conn, totals, row, *has_taker, *now, outcome)?;
+        }
+        Write::Broadcast { tenant, name, variables, now } => {
+            signal::broadcast(conn, totals, (tenant, name, variables), *now, outcome)?;
         }
         Write::ExpireMessages { now, limit } => {
             message::expire(conn, *now, *limit, outcome)?;

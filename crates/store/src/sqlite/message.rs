@@ -10,7 +10,7 @@ use super::queue;
 use super::totals::Totals;
 use crate::commit::{Delivery, Outcome};
 use crate::matching::{delivery, variables_of};
-use crate::row::{MessageRow, SubscriptionRow};
+use crate::row::{Awaited, MessageRow, SubscriptionRow};
 
 pub(super) fn subscribe(
     conn: &Connection,
@@ -19,13 +19,17 @@ pub(super) fn subscribe(
     now: Timestamp,
     outcome: &mut Outcome,
 ) -> Result<(), Trouble> {
-    let waiting = buffered(conn, row, now)?;
+    let waiting = match row.awaited {
+        Awaited::Message => buffered(conn, row, now)?,
+        // A signal that nobody waits for is gone.
+        Awaited::Signal => Vec::new(),
+    };
     if row.once && !waiting.is_empty() {
         unsubscribe(conn, row.owner, row.element)?;
     } else {
         conn.prepare_cached(
             "INSERT OR REPLACE INTO subscriptions (owner, element, instance, process_id, tenant, message_name, \
-             correlation_key, once) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             correlation_key, once, is_signal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             row.owner.get() as i64,
@@ -35,7 +39,8 @@ pub(super) fn subscribe(
             row.tenant,
             row.message_name,
             row.correlation_key,
-            row.once
+            row.once,
+            row.awaited == Awaited::Signal
         ])?;
     }
     for message in waiting {
@@ -146,7 +151,7 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
 fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT id, owner, element, instance, process_id, once FROM subscriptions \
-         WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND process_id > ?4 \
+         WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND is_signal = 0 AND process_id > ?4 \
          ORDER BY process_id, id LIMIT 1",
     )?;
     let mut takers: Vec<(i64, SubscriptionRow)> = Vec::new();
@@ -157,6 +162,7 @@ fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, Subscript
                 params![message.correlation_key, message.name, message.tenant, after],
                 |row| {
                     let subscription = SubscriptionRow {
+                        awaited: Awaited::Message,
                         owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
                         element: ElementIndex(row.get(2)?),
                         instance: InstanceKey(row.get::<_, i64>(3)? as u64),

@@ -20,6 +20,7 @@ mod query;
 mod queue;
 mod readers;
 mod schema;
+mod signal;
 mod task;
 mod timer;
 mod totals;

@@ -87,10 +87,11 @@ CREATE TABLE subscriptions (
     tenant TEXT NOT NULL,
     message_name TEXT NOT NULL,
     correlation_key TEXT NOT NULL,
-    once INTEGER NOT NULL
+    once INTEGER NOT NULL,
+    is_signal INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX subscriptions_by_owner ON subscriptions (owner, element);
-CREATE INDEX subscriptions_by_message ON subscriptions (correlation_key, message_name, tenant, process_id);
+CREATE INDEX subscriptions_by_message ON subscriptions (correlation_key, message_name, tenant, is_signal, process_id);
 
 CREATE TABLE messages (
     key INTEGER PRIMARY KEY,
