@@ -148,6 +148,7 @@ impl Date {
         Date::new(year, month, self.day.min(days_in_month(year, month)))
     }
 
+    /// The midnight at which the date begins.
     pub fn at_midnight(self, zone: Option<Zone>) -> DateTime {
         DateTime {
             date: self,
