@@ -97,6 +97,11 @@ impl Builder {
         self
     }
 
+    /// All that is wrong with the options, each with its key; [`Builder::start`] refuses them.
+    pub fn wrong(&self) -> Vec<(&'static str, String)> {
+        self.options.validate()
+    }
+
     /// Activates the runtime: takes hold of the store, restores a kept pause, loads the queue, starts the sources,
     /// and begins recovery. Must be called inside a tokio runtime.
     ///
@@ -160,7 +165,12 @@ impl Builder {
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
         tasks.spawn(&handle, "timer", timer::run(shared.clone(), owners.clone(), stop.clone()));
-        tasks.spawn(&handle, "recovery", recovery::run(shared.clone(), owners.clone(), stop.clone()));
+        let recovering = recovery::run(shared.clone(), owners.clone(), stop.clone());
+        let of_recovery = shared.clone();
+        tasks.spawn(&handle, "recovery", async move {
+            recovering.await;
+            of_recovery.recovered.send_replace(true);
+        });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));

@@ -36,6 +36,7 @@ mod query;
 mod recovery;
 mod runtime;
 mod shared;
+pub mod shell;
 pub mod status;
 mod tasks;
 
@@ -48,4 +49,5 @@ pub use builder::Builder;
 pub use error::Error;
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use runtime::Runtime;
+pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

@@ -536,9 +536,7 @@ impl Runtime {
 
     /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
     pub async fn close(&self) {
-        self.inner.stop.cancel();
-        self.inner.owners.tell_all(|| Message::Stop);
-        self.inner.tasks.clone().join().await;
+        self.release().await;
         let store = self.shared().store.clone();
         if let Err(error) = blocking(move || {
             store.close();
@@ -548,6 +546,31 @@ impl Runtime {
         {
             tracing::error!("the store could not be closed: {error}");
         }
+    }
+
+    /// Ends the runtime after a drain and leaves its store open, for the next generation. Idempotent.
+    pub async fn release(&self) {
+        self.inner.stop.cancel();
+        self.inner.owners.tell_all(|| Message::Stop);
+        self.inner.tasks.clone().join().await;
+    }
+
+    /// This activation's id: 32 lower-case hexadecimal digits.
+    pub fn generation(&self) -> &str {
+        &self.shared().generation
+    }
+
+    /// Ends once what an earlier generation left behind has been taken up, or found to be none. While the gate is
+    /// closed that waits for its opening. Cancel safe.
+    pub async fn recovered(&self) {
+        let mut recovered = self.shared().recovered.subscribe();
+        // The sender lives as long as `self`.
+        let _ = recovered.wait_for(|is_over| *is_over).await;
+    }
+
+    /// Ends once every owner has come round: the engine makes progress. Cancel safe.
+    pub async fn progress(&self) {
+        self.inner.owners.barrier().await;
     }
 
     pub(crate) async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
+    /// True once recovery has ended.
+    pub(crate) recovered: watch::Sender<bool>,
 }
 
 /// Things that happen and must not be silent.
@@ -99,6 +101,7 @@ impl Shared {
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),
+            recovered: watch::Sender::new(false),
         }
     }
 

@@ -11,7 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::auth::{self, Permission};
+use crate::auth::{self, Needs, Permission, Reach};
+use crate::extract::Caller;
 use crate::host::Stage;
 use crate::{App, Problem};
 
@@ -20,7 +21,11 @@ const GATE_CHECK: &str = "gate";
 
 /// The routes; readiness and liveness need no token, metrics do.
 pub(crate) fn routes(app: &App) -> Router<App> {
-    let guard = from_fn_with_state((app.clone(), Permission::RuntimeView), auth::check);
+    let needs = Needs {
+        permission: Permission::RuntimeView,
+        reach: Reach::Known,
+    };
+    let guard = from_fn_with_state((app.clone(), needs), auth::check);
     Router::new()
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
@@ -48,7 +53,14 @@ async fn startup(State(app): State<App>) -> Response {
 
 async fn ready(State(app): State<App>) -> Response {
     let mut checks = vec![host_check(app.host.stage())];
-    for (shell, runtime) in app.host.shells() {
+    for shell in app.host.shells() {
+        let Some(runtime) = shell.runtime() else {
+            let reason = "the shell has not started; the log has the cause";
+            checks.push(
+                json!({ "name": "generation", "shell": shell.id(), "grade": "unhealthy", "reason": reason }),
+            );
+            continue;
+        };
         let quiescence = runtime.quiescence();
         let excused = app.options.ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
         for check in runtime.readiness() {
@@ -56,7 +68,7 @@ async fn ready(State(app): State<App>) -> Response {
             let is_excused = excused && check.name == GATE_CHECK;
             checks.push(json!({
                 "name": check.name,
-                "shell": shell,
+                "shell": shell.id(),
                 "grade": if is_excused { "healthy" } else { grade },
                 "reason": check.reason,
             }));
@@ -91,7 +103,7 @@ fn grade(check: &tidegate::Check) -> &'static str {
     }
 }
 
-async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Response, Problem> {
     let mut text = String::new();
     let families = [
         ("tidegate_accepting", "1 while new work is admitted."),
@@ -103,7 +115,8 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
         ),
     ];
     let mut shells = Vec::new();
-    for (shell, runtime) in app.host.shells() {
+    let known = app.host.runtimes().into_iter();
+    for (shell, runtime) in known.filter(|(shell, _)| caller.knows(shell.id())) {
         let quiescence = runtime.quiescence();
         // A store that cannot be read leaves out what only the store knows.
         let status = runtime.status().await.ok();
@@ -114,7 +127,7 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
             status.as_ref().map(|status| status.stimulus_queue.depth),
             status.as_ref().map(|status| status.interrupted_instance_count),
         ];
-        shells.push((shell, values, counts));
+        shells.push((shell.id().to_owned(), values, counts));
     }
     for (position, (name, help)) in families.into_iter().enumerate() {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");

@@ -78,10 +78,10 @@ pub(crate) struct App {
 }
 
 /// The whole HTTP face as one service.
-pub fn router(host: Host, auth: Auth, options: ApiOptions) -> Router {
+pub fn router(host: Host, auth: impl Into<Arc<Auth>>, options: ApiOptions) -> Router {
     let app = App {
         host,
-        auth: Arc::new(auth),
+        auth: auth.into(),
         options: Arc::new(options),
     };
     Router::new()

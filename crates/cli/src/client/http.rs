@@ -75,10 +75,8 @@ impl Client {
         let base: Url = base
             .parse()
             .map_err(|error| other(format!("`{base}` is no URL: {error}")))?;
-        if base.scheme() != "http" {
-            return Err(other(format!(
-                "`{base}`: only http:// is supported; put a proxy or tunnel in front for TLS"
-            )));
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(other(format!("`{base}`: expected http:// or https://")));
         }
         let token = match (&connection.token, &connection.token_file) {
             (Some(token), _) => Some(token.clone()),
@@ -93,6 +91,11 @@ impl Client {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .redirect(reqwest::redirect::Policy::none());
+        // The system's certificates are looked for only where they count, so that they may be missing elsewhere.
+        let http = match base.scheme() {
+            "https" => http,
+            _ => http.tls_certs_only([]),
+        };
         let http = http.build().map_err(|error| other(error.to_string()))?;
         Ok(Self { http, base, token })
     }
