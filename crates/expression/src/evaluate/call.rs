@@ -269,7 +269,11 @@ impl Callee {
             Callee::BuiltIn(built_in) => return built_in.arrange(pairs),
             Callee::Function(function) => match &function.0 {
                 Kind::BuiltIn(built_in) => return built_in.arrange(pairs),
-                Kind::Closure(closure) => closure.parameters.iter().map(|parameter| &parameter.name).collect(),
+                Kind::Closure(closure) => closure
+                    .parameters
+                    .iter()
+                    .map(|parameter| &parameter.name)
+                    .collect(),
                 Kind::Host { callable, .. } => callable.parameters().iter().collect(),
             },
         };
