@@ -37,7 +37,7 @@ pub trait Callable: Debug + Send + Sync {
 }
 
 /// What one call of a host's function counts as nesting, for its share of the stack.
-const HOST_LEVELS: u32 = 8;
+const HOST_LEVELS: u32 = 4;
 
 /// A function of an expression, with what was in sight where it was written.
 #[derive(Debug)]
