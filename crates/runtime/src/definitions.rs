@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
 use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
-use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
+use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKind, Store};
 
 /// A definition, ready to run.
 #[derive(Debug)]
@@ -72,7 +72,9 @@ impl Definitions {
         if let Some(loaded) = self.index.read().loaded.get(&key) {
             return Ok(Some(loaded.clone()));
         }
-        let Some(row) = store.definition(key)? else { return Ok(None) };
+        let Some(row) = store.definition(key)?.filter(|row| row.kind == DefinitionKind::Process) else {
+            return Ok(None);
+        };
         let loaded = Arc::new(self.load(store, row)?);
         self.index.write().loaded.insert(key, loaded.clone());
         Ok(Some(loaded))

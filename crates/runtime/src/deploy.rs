@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use tidegate_engine::StarterTrigger;
 use tidegate_model::{DefinitionKey, DeploymentKey, Diagnostic, Timestamp};
 use tidegate_store::{
-    Commit, CommitError, DefinitionFilter, DefinitionRow, Expect, Page, Refusal, TimerRow, Write,
+    Commit, CommitError, DefinitionFilter, DefinitionKind, DefinitionRow, Expect, Page, Refusal, TimerRow, Write,
 };
 
 use crate::api::{DEFAULT_TENANT, DeployedDefinition, Deployment, Resource};
@@ -112,6 +112,7 @@ impl Runtime {
                     tenant: tenant.clone(),
                     deployed_at: now,
                     is_deleted: false,
+                    kind: DefinitionKind::Process,
                 };
                 commit.expect.push(Expect::VersionFree {
                     process_id: row.process_id.to_string(),
@@ -193,6 +194,7 @@ impl Runtime {
 
     async fn version_before(&self, row: &DefinitionRow) -> Result<Option<Arc<Loaded>>, Error> {
         let filter = DefinitionFilter {
+            kind: Some(row.kind),
             process_id: Some(row.process_id.to_string()),
             latest: false,
             tenant: Some(row.tenant.to_string()),

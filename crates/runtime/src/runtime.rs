@@ -154,6 +154,7 @@ impl Runtime {
                     return Ok(latest);
                 }
                 let filter = tidegate_store::DefinitionFilter {
+                    kind: Some(tidegate_store::DefinitionKind::Process),
                     process_id: Some(process_id.clone()),
                     latest: false,
                     tenant: Some(tenant.to_owned()),

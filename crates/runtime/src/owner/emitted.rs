@@ -5,7 +5,7 @@ use tidegate_engine::Event;
 use tidegate_model::effect::{Binding, Child};
 use tidegate_model::stimulus::ChildNews;
 use tidegate_model::{Cause, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
-use tidegate_store::{DefinitionFilter, InstanceRow, Page, StimulusRow, Write};
+use tidegate_store::{DefinitionFilter, DefinitionKind, InstanceRow, Page, StimulusRow, Write};
 
 use crate::definitions::Loaded;
 use crate::shared::Shared;
@@ -153,6 +153,7 @@ fn find(shared: &Shared, caller: &Loaded, child: &Child) -> Result<std::sync::Ar
             .ok_or_else(|| format!("there is no process `{process_id}`; deploy it, then retry the incident"));
     }
     let filter = DefinitionFilter {
+        kind: Some(DefinitionKind::Process),
         process_id: Some(process_id.clone()),
         latest: false,
         tenant: Some(tenant.to_string()),
