@@ -167,12 +167,12 @@ fi
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/* | grep -oE '\bSKIPPED .*' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs"/betsy 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
 printf '%s\n' "${table[@]}"
-for line in "${skipped[@]}"; do echo "SKIPPED ${line#SKIPPED }"; done
+for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
 [ -f "$logs/betsy" ] && grep '^betsy:' "$logs/betsy"
 printf '%s\n' "${runner[@]}"
 echo "$passed passed, $failed failed"

@@ -33,9 +33,9 @@ async fn bad_input_is_refused_by_name() {
             "/signals",
             JSON,
             "{}",
-            404,
-            "route-not-found",
-            "openapi.json",
+            400,
+            "invalid-request",
+            "name",
         ),
         (
             "PUT",
