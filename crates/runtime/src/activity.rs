@@ -2,6 +2,7 @@
 //!
 //! One handler is one file here and one row in [`demo`].
 
+pub(crate) mod decision;
 mod fail;
 mod log;
 mod noop;
@@ -77,6 +78,8 @@ pub struct ActivityContext {
     pub job: ElementInstanceKey,
     /// The instance.
     pub instance: InstanceKey,
+    /// The instance's tenant.
+    pub tenant: Arc<str>,
     /// The job type.
     pub job_type: Arc<str>,
     /// The element's BPMN id.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tidegate_engine::CompileOptions;
-use tidegate_store::{DefinitionFilter, Error as StoreError, Page, Store};
+use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::decision::{self, Decision};
 use crate::activity::{Activities, Activity, demo};
 use crate::clock::{Clock, SystemClock};
 use crate::definitions::Definitions;
@@ -114,13 +115,20 @@ impl Builder {
             blocking(move || {
                 let activation = store.activate()?;
                 let queue = store.queue()?;
-                let definitions =
-                    store.definitions(&DefinitionFilter { latest: true, ..Default::default() }, Page::first(MOST))?;
-                Ok((activation, queue, definitions))
+                let newest = |kind| DefinitionFilter { kind: Some(kind), latest: true, ..Default::default() };
+                let processes = store.definitions(&newest(DefinitionKind::Process), Page::first(MOST))?;
+                let decisions = store.definitions(&newest(DefinitionKind::Decision), Page::first(MOST))?;
+                Ok((activation, queue, processes, decisions))
             })
             .await?
         };
-        let (activation, queue, rows) = opened;
+        let (activation, queue, processes, decisions) = opened;
+        let mut activities = self.activities;
+        let decision = Decision::default();
+        let shell_of_decisions = decision.shared.clone();
+        if activities.get(decision::JOB_TYPE).is_none() {
+            activities.register(decision::JOB_TYPE, Arc::new(decision));
+        }
         let shared = Arc::new(Shared::new(SharedParts {
             shell: self.shell.into(),
             generation: uuid::Uuid::new_v4().simple().to_string().into(),
@@ -129,12 +137,16 @@ impl Builder {
             options: self.options,
             clock: self.clock,
             store,
-            activities: self.activities,
+            activities,
             definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
         }));
         shared.queue_depth.store(queue.depth, std::sync::atomic::Ordering::Relaxed);
-        for error in shared.definitions.activate(&*shared.store, rows) {
+        // Only this one sets it.
+        let _ = shell_of_decisions.set(Arc::downgrade(&shared));
+        let mut left_out = shared.definitions.activate(&*shared.store, processes);
+        left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
+        for error in left_out {
             tracing::error!("a definition is left out: {error}");
         }
         let owners = Owners::new(shared.options.owners);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
+use tidegate_dmn::Decisions;
 use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
 use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
 use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKind, Store};
@@ -18,6 +19,13 @@ pub(crate) struct Loaded {
 
 type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
 
+/// A deployed decision, ready to be evaluated. All decisions of a file share its model.
+#[derive(Debug)]
+pub(crate) struct LoadedDecision {
+    pub(crate) row: DefinitionRow,
+    pub(crate) decisions: Decisions,
+}
+
 /// Which versions are the newest, and what starts by message.
 #[derive(Debug, Default)]
 struct Index {
@@ -28,6 +36,8 @@ struct Index {
     message_starts: Starts,
     /// By (tenant, signal name).
     signal_starts: Starts,
+    /// By (tenant, decision id): the newest version.
+    decisions: BTreeMap<(Arc<str>, Arc<str>), Arc<LoadedDecision>>,
 }
 
 /// The definitions of one shell.
@@ -110,6 +120,46 @@ impl Definitions {
             }
         }
         failed
+    }
+
+    /// Reads the newest version of each decision at activation.
+    pub(crate) fn activate_decisions(&self, store: &dyn Store, rows: Vec<DefinitionRow>) -> Vec<StoreError> {
+        let mut failed = Vec::new();
+        let mut models: HashMap<u64, Option<Decisions>> = HashMap::new();
+        for row in rows {
+            let model = match models.entry(row.resource) {
+                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::hash_map::Entry::Vacant(unknown) => match store.resource(row.resource) {
+                    Ok(bytes) => unknown.insert(bytes.and_then(|b| tidegate_dmn::parse(&row.resource_name, &b).0)),
+                    Err(error) => {
+                        failed.push(error);
+                        continue;
+                    }
+                },
+            };
+            match model {
+                Some(decisions) => self.add_decision(row, decisions.clone()),
+                None => failed.push(StoreError::new(
+                    ErrorKind::Damaged,
+                    format!("decision `{}` (definition {}) can no longer be read", row.process_id, row.key),
+                )),
+            }
+        }
+        failed
+    }
+
+    /// Takes in a decision; it becomes the newest of its id if its version is the highest.
+    pub(crate) fn add_decision(&self, row: DefinitionRow, decisions: Decisions) {
+        let mut index = self.index.write();
+        let name = (row.tenant.clone(), row.process_id.clone());
+        if index.decisions.get(&name).is_none_or(|other| other.row.version < row.version) {
+            index.decisions.insert(name, Arc::new(LoadedDecision { row, decisions }));
+        }
+    }
+
+    /// The newest version of a decision.
+    pub(crate) fn decision(&self, tenant: &str, id: &str) -> Option<Arc<LoadedDecision>> {
+        self.index.read().decisions.get(&(Arc::from(tenant), Arc::from(id))).cloned()
     }
 
     /// Takes in a definition; it becomes the newest of its process id if its version is the highest.

@@ -158,6 +158,7 @@ impl Owner {
         let context = ActivityContext {
             job: key,
             instance,
+            tenant: resident.row.tenant.clone(),
             job_type: job.job_type,
             element_id: job.element_id,
             headers: job.headers,
