@@ -107,15 +107,24 @@ impl Builder {
         let wrong = self.options.validate();
         if !wrong.is_empty() {
             let all: Vec<String> = wrong.iter().map(|(key, text)| format!("{key}: {text}")).collect();
-            return Err(Error::Invalid { code: "invalid-options", message: all.join("; ") });
+            return Err(Error::Invalid {
+                code: "invalid-options",
+                message: all.join("; "),
+            });
         }
-        let store = self.store.unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::new()));
+        let store = self
+            .store
+            .unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::new()));
         let opened = {
             let store = store.clone();
             blocking(move || {
                 let activation = store.activate()?;
                 let queue = store.queue()?;
-                let newest = |kind| DefinitionFilter { kind: Some(kind), latest: true, ..Default::default() };
+                let newest = |kind| DefinitionFilter {
+                    kind: Some(kind),
+                    latest: true,
+                    ..Default::default()
+                };
                 let processes = store.definitions(&newest(DefinitionKind::Process), Page::first(MOST))?;
                 let decisions = store.definitions(&newest(DefinitionKind::Decision), Page::first(MOST))?;
                 Ok((activation, queue, processes, decisions))
@@ -141,7 +150,9 @@ impl Builder {
             definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
         }));
-        shared.queue_depth.store(queue.depth, std::sync::atomic::Ordering::Relaxed);
+        shared
+            .queue_depth
+            .store(queue.depth, std::sync::atomic::Ordering::Relaxed);
         // Only this one sets it.
         let _ = shell_of_decisions.set(Arc::downgrade(&shared));
         let mut left_out = shared.definitions.activate(&*shared.store, processes);
@@ -164,19 +175,40 @@ impl Builder {
         let tasks = Arc::new(Tasks::default());
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
-            tasks.thread(format!("tidegate-owner-{index}"), move || owner.run()).map_err(|error| {
-                StoreError::new(tidegate_store::ErrorKind::Unavailable, format!("no thread could be started: {error}"))
-            })?;
+            tasks
+                .thread(format!("tidegate-owner-{index}"), move || owner.run())
+                .map_err(|error| {
+                    StoreError::new(
+                        tidegate_store::ErrorKind::Unavailable,
+                        format!("no thread could be started: {error}"),
+                    )
+                })?;
         }
         load_queue(&shared, &owners).await?;
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
-        tasks.spawn(&handle, "timer", timer::run(shared.clone(), owners.clone(), stop.clone()));
-        tasks.spawn(&handle, "recovery", recovery::run(shared.clone(), owners.clone(), stop.clone()));
+        tasks.spawn(
+            &handle,
+            "timer",
+            timer::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "recovery",
+            recovery::run(shared.clone(), owners.clone(), stop.clone()),
+        );
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
-        Ok(Runtime::new(Inner { shared, owners, sources, pause, drain, tasks, stop }))
+        Ok(Runtime::new(Inner {
+            shared,
+            owners,
+            sources,
+            pause,
+            drain,
+            tasks,
+            stop,
+        }))
     }
 }
 
@@ -194,7 +226,10 @@ async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> 
         after = rows.last().map(|row| row.key);
         let mut by_owner = std::collections::BTreeMap::<usize, Vec<_>>::new();
         for row in rows {
-            by_owner.entry(owners.of_domain(&row.domain)).or_default().push(row);
+            by_owner
+                .entry(owners.of_domain(&row.domain))
+                .or_default()
+                .push(row);
         }
         for (owner, rows) in by_owner {
             owners.send_to(owner, Message::Queued(rows));

@@ -7,7 +7,8 @@ use tidegate_dmn::Decisions;
 use tidegate_engine::{CompileOptions, StarterTrigger};
 use tidegate_model::{DefinitionKey, DeploymentKey, Diagnostic, Timestamp};
 use tidegate_store::{
-    Commit, CommitError, DefinitionFilter, DefinitionKind, DefinitionRow, Expect, Page, Refusal, TimerRow, Write,
+    Commit, CommitError, DefinitionFilter, DefinitionKind, DefinitionRow, Expect, Page, Refusal, TimerRow,
+    Write,
 };
 
 use crate::api::{DEFAULT_TENANT, DeployedDefinition, Deployment, Resource};
@@ -43,7 +44,10 @@ impl Runtime {
         let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
         let options = self.shared().definitions.options.clone();
         let read = tokio::task::spawn_blocking(move || {
-            resources.into_iter().map(|resource| Prepared::read(resource, &options)).collect::<Vec<_>>()
+            resources
+                .into_iter()
+                .map(|resource| Prepared::read(resource, &options))
+                .collect::<Vec<_>>()
         });
         let mut prepared = read.await.map_err(|_| Error::Stopped)?;
         let mut diagnostics: Vec<Diagnostic> = Vec::new();
@@ -56,12 +60,16 @@ impl Runtime {
         }
         for _ in 0..TRIES {
             if let Some(definitions) = self.store_deployment(&prepared, &tenant, actor).await? {
-                return Ok(Deployment { warnings: diagnostics, ..definitions });
+                return Ok(Deployment {
+                    warnings: diagnostics,
+                    ..definitions
+                });
             }
         }
         Err(Error::Invalid {
             code: "deployment-conflict",
-            message: "the same processes are being deployed by others again and again; try once more".to_owned(),
+            message: "the same processes are being deployed by others again and again; try once more"
+                .to_owned(),
         })
     }
 
@@ -79,14 +87,19 @@ impl Runtime {
         let mut new = Vec::new();
         let mut answer = Vec::new();
         let mut new_decisions = Vec::new();
-        for Prepared { resource, contents, .. } in prepared {
+        for Prepared {
+            resource, contents, ..
+        } in prepared
+        {
             let checksum = hexadecimal(&Sha256::digest(&resource.bytes));
             let resource_key = shared.house_key();
             let mut is_needed = false;
             for (kind, id, name) in contents.ids() {
                 let newest = match kind {
                     DefinitionKind::Process => shared.definitions.latest(tenant, &id).map(|l| l.row.clone()),
-                    DefinitionKind::Decision => shared.definitions.decision(tenant, &id).map(|d| d.row.clone()),
+                    DefinitionKind::Decision => {
+                        shared.definitions.decision(tenant, &id).map(|d| d.row.clone())
+                    }
                 };
                 if let Some(newest) = newest
                     && newest.checksum == checksum
@@ -127,13 +140,21 @@ impl Runtime {
                 match contents {
                     Contents::Processes(definitions) => {
                         let definition = definitions.iter().find(|d| **d.process_id() == *id);
-                        new.extend(definition.map(|d| Arc::new(Loaded { row, definition: d.clone() })));
+                        new.extend(definition.map(|d| {
+                            Arc::new(Loaded {
+                                row,
+                                definition: d.clone(),
+                            })
+                        }));
                     }
                     Contents::Decisions(decisions) => new_decisions.push((row, decisions.clone())),
                 }
             }
             if is_needed {
-                commit.writes.push(Write::AddResource { key: resource_key, bytes: resource.bytes.as_slice().into() });
+                commit.writes.push(Write::AddResource {
+                    key: resource_key,
+                    bytes: resource.bytes.as_slice().into(),
+                });
             }
         }
         let timers: Vec<TimerRow> = new.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
@@ -163,7 +184,11 @@ impl Runtime {
                 shared.timers.armed(timer);
             }
         }
-        Ok(Some(Deployment { deployment_key: deployment, definitions: answer, warnings: Vec::new() }))
+        Ok(Some(Deployment {
+            deployment_key: deployment,
+            definitions: answer,
+            warnings: Vec::new(),
+        }))
     }
 
     /// Unregisters a definition: it cannot be started any more, its live instances go on. The version before it
@@ -179,14 +204,24 @@ impl Runtime {
             blocking(move || shared.definitions.get(&*shared.store, key)).await?
         };
         let now = shared.now();
-        let mut commit = Commit { expect: Vec::new(), writes: vec![Write::DeleteDefinition(key)] };
-        let was_latest = loaded.as_ref().is_some_and(|loaded| shared.definitions.is_latest(loaded));
+        let mut commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::DeleteDefinition(key)],
+        };
+        let was_latest = loaded
+            .as_ref()
+            .is_some_and(|loaded| shared.definitions.is_latest(loaded));
         let mut newest = None;
         if was_latest {
-            commit.writes.extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
+            commit
+                .writes
+                .extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
             newest = self.version_before(&row).await?;
         }
-        let timers: Vec<TimerRow> = newest.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
+        let timers: Vec<TimerRow> = newest
+            .iter()
+            .flat_map(|loaded| first_turns(loaded, now))
+            .collect();
         commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
         let mut audit = shared.audit("DefinitionUnregistered", actor, None);
         audit.subject = Some(key.to_string());
@@ -211,7 +246,10 @@ impl Runtime {
         let (shared, key) = (self.shared().clone(), row.key);
         blocking(move || {
             let rows = shared.store.definitions(&filter, Page::first(1_000))?;
-            let before = rows.into_iter().filter(|row| row.key != key).max_by_key(|row| row.version);
+            let before = rows
+                .into_iter()
+                .filter(|row| row.key != key)
+                .max_by_key(|row| row.version);
             match before {
                 Some(before) => shared.definitions.get(&*shared.store, before.key),
                 None => Ok(None),
@@ -238,7 +276,11 @@ impl Prepared {
         if !is_decision_model(&resource) {
             let compiled = compile(&resource.name, &resource.bytes, options);
             let contents = Contents::Processes(compiled.definitions);
-            return Self { resource, contents, diagnostics: compiled.diagnostics };
+            return Self {
+                resource,
+                contents,
+                diagnostics: compiled.diagnostics,
+            };
         }
         let (decisions, mut diagnostics) = tidegate_dmn::parse(&resource.name, &resource.bytes);
         let contents = match decisions {
@@ -251,7 +293,11 @@ impl Prepared {
             }
             None => Contents::Processes(Vec::new()),
         };
-        Self { resource, contents, diagnostics }
+        Self {
+            resource,
+            contents,
+            diagnostics,
+        }
     }
 }
 
@@ -261,7 +307,13 @@ impl Contents {
         match self {
             Self::Processes(definitions) => definitions
                 .iter()
-                .map(|d| (DefinitionKind::Process, d.process_id().clone(), d.name().map(|name| name.to_string())))
+                .map(|d| {
+                    (
+                        DefinitionKind::Process,
+                        d.process_id().clone(),
+                        d.name().map(|name| name.to_string()),
+                    )
+                })
                 .collect(),
             Self::Decisions(decisions) => decisions
                 .decisions()
@@ -285,7 +337,10 @@ fn is_decision_model(resource: &Resource) -> bool {
 
 fn twice_deployed(prepared: &[Prepared], diagnostics: &mut Vec<Diagnostic>) {
     let mut seen = std::collections::HashMap::new();
-    for Prepared { resource, contents, .. } in prepared {
+    for Prepared {
+        resource, contents, ..
+    } in prepared
+    {
         for (kind, id, _) in contents.ids() {
             if let Some(other) = seen.insert((kind, id.clone()), resource.name.clone()) {
                 let (code, what) = match kind {
@@ -310,7 +365,13 @@ fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
         .filter_map(|starter| {
             let due_at = loaded.definition.next_start_timer(starter.element, now, 0)?;
             let owner = loaded.row.key.get();
-            Some(TimerRow { due_at, owner, element: starter.element, instance: None, fired: 0 })
+            Some(TimerRow {
+                due_at,
+                owner,
+                element: starter.element,
+                instance: None,
+                fired: 0,
+            })
         })
         .collect()
 }
@@ -319,7 +380,10 @@ fn disarm_starts(loaded: &Loaded) -> Vec<Write> {
     let starters = loaded.definition.starters().into_iter();
     starters
         .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
-        .map(|starter| Write::DisarmTimer { owner: loaded.row.key.get(), element: starter.element })
+        .map(|starter| Write::DisarmTimer {
+            owner: loaded.row.key.get(),
+            element: starter.element,
+        })
         .collect()
 }
 

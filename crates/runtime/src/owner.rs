@@ -21,9 +21,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_model::{
-    Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
-};
+use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
 use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 
@@ -32,13 +30,13 @@ use crate::api::{Acceptance, Published, Started};
 use crate::error::Error;
 use crate::shared::Shared;
 
-pub(crate) use cut::{CutReport, CutRequest};
 use cut::Cut;
+pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use inbox::Inbox;
 use pending::Pending;
 use resident::Resident;
-pub(crate) use start::StartOrder;
 pub(crate) use signal::BroadcastOrder;
+pub(crate) use start::StartOrder;
 pub(crate) use stimulus::{MoveOrder, PublishOrder};
 
 /// Where an answer goes. Dropped receivers are fine: the work stands.
@@ -100,7 +98,10 @@ pub(crate) struct Owners {
 
 impl Owners {
     pub(crate) fn new(count: usize) -> Self {
-        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(), turn: Arc::default() }
+        Self {
+            inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(),
+            turn: Arc::default(),
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -303,7 +304,12 @@ impl Owner {
             Message::Recover(row, done) => self.recover(*row, done),
             Message::Control(instance, command, reply) => self.control(instance, *command, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
-            Message::ActivityDone { instance, job, run, result } => self.activity_done(instance, job, run, result),
+            Message::ActivityDone {
+                instance,
+                job,
+                run,
+                result,
+            } => self.activity_done(instance, job, run, result),
             Message::ActivityGone(instance, job, run) => self.activity_gone(instance, job, run),
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => {}
@@ -319,7 +325,11 @@ impl Owner {
         if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
             return Some(Instant::now());
         }
-        let oldest = self.dirty.iter().filter_map(|key| self.residents.get(key)?.uncommitted_since).min();
+        let oldest = self
+            .dirty
+            .iter()
+            .filter_map(|key| self.residents.get(key)?.uncommitted_since)
+            .min();
         let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
         let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
         match (commit_by, retry_at) {
@@ -357,7 +367,12 @@ impl Keys {
     fn new(owner: usize, owners: usize, floor: u64) -> Self {
         // The last shard is for what belongs to no instance.
         let shards = (0..id::SHARDS - 1).filter(|shard| usize::from(*shard) % owners == owner);
-        Self { owners, generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(), next: 0, high: floor }
+        Self {
+            owners,
+            generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
+            next: 0,
+            high: floor,
+        }
     }
 
     /// The generator of the shard of `key`.

@@ -22,26 +22,41 @@ impl Activity for Decision {
     fn run(&self, context: ActivityContext) -> ActivityFuture {
         let shared = self.shared.get().and_then(Weak::upgrade);
         Box::pin(async move {
-            let Some(shared) = shared else { return Err(ActivityError::Stopped) };
+            let Some(shared) = shared else {
+                return Err(ActivityError::Stopped);
+            };
             // Bounded in steps, but perhaps long enough to be in the way of others.
             let evaluated = tokio::task::spawn_blocking(move || evaluate(&shared, &context)).await;
-            evaluated.unwrap_or_else(|error| Err(failed(format!("the decision could not be evaluated: {error}"))))
+            evaluated
+                .unwrap_or_else(|error| Err(failed(format!("the decision could not be evaluated: {error}"))))
         })
     }
 }
 
 fn evaluate(shared: &Shared, context: &ActivityContext) -> ActivityResult {
     let Some(id) = context.header("decisionId") else {
-        return Err(failed("the task has no header `decisionId`; name the decision it calls".to_owned()));
+        return Err(failed(
+            "the task has no header `decisionId`; name the decision it calls".to_owned(),
+        ));
     };
     let Some(decision) = shared.definitions.decision(&context.tenant, id) else {
-        return Err(failed(format!("there is no decision `{id}`; deploy it, then retry the incident")));
+        return Err(failed(format!(
+            "there is no decision `{id}`; deploy it, then retry the incident"
+        )));
     };
-    let scope = Visible { variables: &context.variables, now: shared.now() };
+    let scope = Visible {
+        variables: &context.variables,
+        now: shared.now(),
+    };
     let evaluated = decision
         .decisions
         .evaluate(id, &scope, &Limits::default())
-        .map_err(|error| failed(format!("decision `{id}` (version {}): {error}", decision.row.version)))?;
+        .map_err(|error| {
+            failed(format!(
+                "decision `{id}` (version {}): {error}",
+                decision.row.version
+            ))
+        })?;
     let mut results = Variables::new();
     match (context.header("resultVariable"), &evaluated.value) {
         (Some(name), value) => results.set(name, Json::trusted(value.to_json())),
@@ -57,7 +72,11 @@ fn evaluate(shared: &Shared, context: &ActivityContext) -> ActivityResult {
 
 /// Trying again by itself would give the same: an operator is asked at once.
 fn failed(message: String) -> ActivityError {
-    ActivityError::Failed { message, retries: Some(0), backoff: None }
+    ActivityError::Failed {
+        message,
+        retries: Some(0),
+        backoff: None,
+    }
 }
 
 struct Visible<'a> {

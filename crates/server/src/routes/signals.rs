@@ -32,7 +32,11 @@ pub(super) async fn broadcast(
         actor: actor.to_string(),
         source: Some(SOURCE),
     };
-    let published = shell.0.broadcast(request).await.map_err(|error| shell.problem(error))?;
+    let published = shell
+        .0
+        .broadcast(request)
+        .await
+        .map_err(|error| shell.problem(error))?;
     let mut view = json!({ "deliveredTo": published.delivered_to });
     match published.accepted {
         None => Ok((StatusCode::OK, Json(view))),

@@ -10,8 +10,8 @@ use super::MemoryStore;
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
-    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
+    InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for MemoryStore {

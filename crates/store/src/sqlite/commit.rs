@@ -126,7 +126,13 @@ fn apply(
         Write::Publish { row, has_taker, now } => {
             message::publish(conn, totals, row, *has_taker, *now, outcome)?;
         }
-        Write::Broadcast { tenant, name, variables, except, now } => {
+        Write::Broadcast {
+            tenant,
+            name,
+            variables,
+            except,
+            now,
+        } => {
             signal::broadcast(conn, totals, (tenant, name, variables), *except, *now, outcome)?;
         }
         Write::ExpireMessages { now, limit } => {

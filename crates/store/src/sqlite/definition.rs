@@ -106,6 +106,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DefinitionRow> {
         tenant: row.get(8)?,
         deployed_at: Timestamp::from_ms(row.get(9)?),
         is_deleted: row.get(10)?,
-        kind: if row.get(11)? { DefinitionKind::Decision } else { DefinitionKind::Process },
+        kind: if row.get(11)? {
+            DefinitionKind::Decision
+        } else {
+            DefinitionKind::Process
+        },
     })
 }
