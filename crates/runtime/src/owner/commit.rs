@@ -27,16 +27,19 @@ use super::resident::Resident;
 use super::work::Ready;
 use super::{CutReport, Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
+/// What an owner does when the outcome of a commit is told.
+pub(super) type WhenTold = Box<dyn FnOnce(&mut Owner, CommitResult) + Send>;
+
 /// A commit that belongs to no resident, with what to do when its outcome is told.
 pub(super) struct Prepared {
     pub(super) commit: Commit,
-    pub(super) then: Box<dyn FnOnce(&mut Owner, CommitResult) + Send>,
+    pub(super) then: WhenTold,
 }
 
 /// What to do with one commit's outcome.
 pub(super) enum Then {
     Resident(Box<After>),
-    Loose(Box<dyn FnOnce(&mut Owner, CommitResult) + Send>),
+    Loose(WhenTold),
 }
 
 /// What leaves once a resident's commit is told.

@@ -44,7 +44,7 @@ impl Owner {
             .shared
             .definitions
             .get(&*self.shared.store, stored.row.definition)?
-            .ok_or_else(|| Error::NoSuchDefinition(stored.row.definition))?;
+            .ok_or(Error::NoSuchDefinition(stored.row.definition))?;
         let damaged = |error: tidegate_engine::CorruptState| {
             Error::Store(StoreError::new(
                 ErrorKind::Damaged,
