@@ -5,15 +5,25 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
+use tidegate_dmn::Decisions;
 use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
 use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
-use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
+use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKind, Store};
 
 /// A definition, ready to run.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) row: DefinitionRow,
     pub(crate) definition: Arc<Definition>,
+}
+
+type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
+
+/// A deployed decision, ready to be evaluated. All decisions of a file share its model.
+#[derive(Debug)]
+pub(crate) struct LoadedDecision {
+    pub(crate) row: DefinitionRow,
+    pub(crate) decisions: Decisions,
 }
 
 /// Which versions are the newest, and what starts by message.
@@ -23,7 +33,11 @@ struct Index {
     /// By (tenant, process id): the newest version that is not deleted.
     latest: BTreeMap<(Arc<str>, Arc<str>), Arc<Loaded>>,
     /// By (tenant, message name).
-    message_starts: HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>,
+    message_starts: Starts,
+    /// By (tenant, signal name).
+    signal_starts: Starts,
+    /// By (tenant, decision id): the newest version.
+    decisions: BTreeMap<(Arc<str>, Arc<str>), Arc<LoadedDecision>>,
 }
 
 /// The definitions of one shell.
@@ -42,10 +56,15 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
         None => Compiled::default(),
     };
     let mut diagnostics = parsed.diagnostics;
-    let told: HashSet<(u32, u32)> =
-        diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.line, d.column)).collect();
+    let told: HashSet<(u32, u32)> = diagnostics
+        .iter()
+        .filter(|d| d.is_error())
+        .map(|d| (d.line, d.column))
+        .collect();
     // A broken reference is an error of the structure; what it means for the semantics adds nothing.
-    compiled.diagnostics.retain(|d| !told.contains(&(d.line, d.column)));
+    compiled
+        .diagnostics
+        .retain(|d| !told.contains(&(d.line, d.column)));
     diagnostics.append(&mut compiled.diagnostics);
     for diagnostic in &mut diagnostics {
         diagnostic.resource = name.to_owned();
@@ -60,15 +79,27 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
 
 impl Definitions {
     pub(crate) fn new(options: CompileOptions) -> Self {
-        Self { index: RwLock::default(), options }
+        Self {
+            index: RwLock::default(),
+            options,
+        }
     }
 
     /// A definition by key, deleted ones included. Blocks for a read of the store when it is not in memory.
-    pub(crate) fn get(&self, store: &dyn Store, key: DefinitionKey) -> Result<Option<Arc<Loaded>>, StoreError> {
+    pub(crate) fn get(
+        &self,
+        store: &dyn Store,
+        key: DefinitionKey,
+    ) -> Result<Option<Arc<Loaded>>, StoreError> {
         if let Some(loaded) = self.index.read().loaded.get(&key) {
             return Ok(Some(loaded.clone()));
         }
-        let Some(row) = store.definition(key)? else { return Ok(None) };
+        let Some(row) = store
+            .definition(key)?
+            .filter(|row| row.kind == DefinitionKind::Process)
+        else {
+            return Ok(None);
+        };
         let loaded = Arc::new(self.load(store, row)?);
         self.index.write().loaded.insert(key, loaded.clone());
         Ok(Some(loaded))
@@ -76,10 +107,16 @@ impl Definitions {
 
     fn load(&self, store: &dyn Store, row: DefinitionRow) -> Result<Loaded, StoreError> {
         let bytes = store.resource(row.resource)?.ok_or_else(|| {
-            StoreError::new(ErrorKind::Damaged, format!("resource {} of definition {} is missing", row.resource, row.key))
+            StoreError::new(
+                ErrorKind::Damaged,
+                format!("resource {} of definition {} is missing", row.resource, row.key),
+            )
         })?;
         let compiled = compile(&row.resource_name, &bytes, &self.options);
-        let definition = compiled.definitions.into_iter().find(|d| **d.process_id() == *row.process_id);
+        let definition = compiled
+            .definitions
+            .into_iter()
+            .find(|d| **d.process_id() == *row.process_id);
         match definition {
             Some(definition) => Ok(Loaded { row, definition }),
             None => Err(StoreError::new(
@@ -88,7 +125,12 @@ impl Definitions {
                     "definition {} (`{}`) can no longer be compiled: {}",
                     row.key,
                     row.process_id,
-                    compiled.diagnostics.iter().find(|d| d.is_error()).map(|d| d.to_string()).unwrap_or_default()
+                    compiled
+                        .diagnostics
+                        .iter()
+                        .find(|d| d.is_error())
+                        .map(|d| d.to_string())
+                        .unwrap_or_default()
                 ),
             )),
         }
@@ -106,15 +148,73 @@ impl Definitions {
         failed
     }
 
+    /// Reads the newest version of each decision at activation.
+    pub(crate) fn activate_decisions(&self, store: &dyn Store, rows: Vec<DefinitionRow>) -> Vec<StoreError> {
+        let mut failed = Vec::new();
+        let mut models: HashMap<u64, Option<Decisions>> = HashMap::new();
+        for row in rows {
+            let model = match models.entry(row.resource) {
+                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::hash_map::Entry::Vacant(unknown) => match store.resource(row.resource) {
+                    Ok(bytes) => {
+                        unknown.insert(bytes.and_then(|b| tidegate_dmn::parse(&row.resource_name, &b).0))
+                    }
+                    Err(error) => {
+                        failed.push(error);
+                        continue;
+                    }
+                },
+            };
+            match model {
+                Some(decisions) => self.add_decision(row, decisions.clone()),
+                None => failed.push(StoreError::new(
+                    ErrorKind::Damaged,
+                    format!(
+                        "decision `{}` (definition {}) can no longer be read",
+                        row.process_id, row.key
+                    ),
+                )),
+            }
+        }
+        failed
+    }
+
+    /// Takes in a decision; it becomes the newest of its id if its version is the highest.
+    pub(crate) fn add_decision(&self, row: DefinitionRow, decisions: Decisions) {
+        let mut index = self.index.write();
+        let name = (row.tenant.clone(), row.process_id.clone());
+        if index
+            .decisions
+            .get(&name)
+            .is_none_or(|other| other.row.version < row.version)
+        {
+            index
+                .decisions
+                .insert(name, Arc::new(LoadedDecision { row, decisions }));
+        }
+    }
+
+    /// The newest version of a decision.
+    pub(crate) fn decision(&self, tenant: &str, id: &str) -> Option<Arc<LoadedDecision>> {
+        self.index
+            .read()
+            .decisions
+            .get(&(Arc::from(tenant), Arc::from(id)))
+            .cloned()
+    }
+
     /// Takes in a definition; it becomes the newest of its process id if its version is the highest.
     pub(crate) fn add(&self, loaded: Arc<Loaded>) {
         let mut index = self.index.write();
         index.loaded.insert(loaded.row.key, loaded.clone());
         let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
-        let is_newest = index.latest.get(&name).is_none_or(|other| other.row.version < loaded.row.version);
+        let is_newest = index
+            .latest
+            .get(&name)
+            .is_none_or(|other| other.row.version < loaded.row.version);
         if is_newest && !loaded.row.is_deleted {
             index.latest.insert(name, loaded);
-            index.rebuild_message_starts();
+            index.rebuild_starts();
         }
     }
 
@@ -124,15 +224,21 @@ impl Definitions {
         index.latest.retain(|_, loaded| loaded.row.key != key);
         if let Some(newest) = newest {
             index.loaded.insert(newest.row.key, newest.clone());
-            index.latest.insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
+            index
+                .latest
+                .insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
         }
-        index.rebuild_message_starts();
+        index.rebuild_starts();
     }
 
     /// The newest version of a process id.
     pub(crate) fn latest(&self, tenant: &str, process_id: &str) -> Option<Arc<Loaded>> {
         // A look-up by borrowed pair would need an own key type for the one call of a start.
-        self.index.read().latest.get(&(Arc::from(tenant), Arc::from(process_id))).cloned()
+        self.index
+            .read()
+            .latest
+            .get(&(Arc::from(tenant), Arc::from(process_id)))
+            .cloned()
     }
 
     /// The start events that a message of this name creates instances with.
@@ -141,7 +247,24 @@ impl Definitions {
         if index.message_starts.is_empty() {
             return Vec::new();
         }
-        index.message_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
+        index
+            .message_starts
+            .get(&(Arc::from(tenant), Arc::from(name)))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// The start events that a signal of this name creates instances with.
+    pub(crate) fn signal_starts(&self, tenant: &str, name: &str) -> Vec<(Arc<Loaded>, ElementIndex)> {
+        let index = self.index.read();
+        if index.signal_starts.is_empty() {
+            return Vec::new();
+        }
+        index
+            .signal_starts
+            .get(&(Arc::from(tenant), Arc::from(name)))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Every start event of the newest versions that creates instances by itself.
@@ -150,7 +273,13 @@ impl Definitions {
         index
             .latest
             .values()
-            .flat_map(|loaded| loaded.definition.starters().into_iter().map(move |s| (loaded.clone(), s)))
+            .flat_map(|loaded| {
+                loaded
+                    .definition
+                    .starters()
+                    .into_iter()
+                    .map(move |s| (loaded.clone(), s))
+            })
             .filter(|(_, starter)| !matches!(starter.trigger, StarterTrigger::None))
             .collect()
     }
@@ -159,21 +288,31 @@ impl Definitions {
     pub(crate) fn is_latest(&self, loaded: &Loaded) -> bool {
         let index = self.index.read();
         let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
-        index.latest.get(&name).is_some_and(|newest| newest.row.key == loaded.row.key)
+        index
+            .latest
+            .get(&name)
+            .is_some_and(|newest| newest.row.key == loaded.row.key)
     }
 }
 
 impl Index {
-    fn rebuild_message_starts(&mut self) {
-        let mut starts: HashMap<_, Vec<_>> = HashMap::new();
+    fn rebuild_starts(&mut self) {
+        let (mut messages, mut signals) = (Starts::new(), Starts::new());
         for loaded in self.latest.values() {
             for starter in loaded.definition.starters() {
-                if let StarterTrigger::Message(name) = starter.trigger {
-                    let key = (loaded.row.tenant.clone(), name.clone());
-                    starts.entry(key).or_default().push((loaded.clone(), starter.element));
-                }
+                let (starts, name) = match starter.trigger {
+                    StarterTrigger::Message(name) => (&mut messages, name),
+                    StarterTrigger::Signal(name) => (&mut signals, name),
+                    StarterTrigger::None | StarterTrigger::Timer => continue,
+                };
+                let key = (loaded.row.tenant.clone(), name);
+                starts
+                    .entry(key)
+                    .or_default()
+                    .push((loaded.clone(), starter.element));
             }
         }
-        self.message_starts = starts;
+        self.message_starts = messages;
+        self.signal_starts = signals;
     }
 }

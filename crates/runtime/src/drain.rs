@@ -100,7 +100,9 @@ impl Drain {
             self.shared.gate.close(Closing::Drain);
             self.shared.tick();
             let drain = self.clone();
-            self.shared.tokio.spawn(async move { drain.perform(trigger).await });
+            self.shared
+                .tokio
+                .spawn(async move { drain.perform(trigger).await });
         }
         let mut outcome = self.outcome.subscribe();
         match outcome.wait_for(Option::is_some).await {
@@ -142,7 +144,9 @@ impl Drain {
         let changed = || self.shared.tick();
 
         // A forced drain still gives sources the reserve to stop, so that none delivers into the cut.
-        self.sources.pause(Some(deadline.max(began + reserve / 2)), &changed).await;
+        self.sources
+            .pause(Some(deadline.max(began + reserve / 2)), &changed)
+            .await;
         let paused = Instant::now();
 
         let was_idle = self.wait_for_rest(deadline).await;
@@ -160,7 +164,19 @@ impl Drain {
             cut = self.finish_cut(settled + reserve).await;
             persisted = Instant::now();
         }
-        let outcome = self.report(trigger, is_forced, live_at_start, cut, Phases { began, paused, waited, settled, persisted });
+        let outcome = self.report(
+            trigger,
+            is_forced,
+            live_at_start,
+            cut,
+            Phases {
+                began,
+                paused,
+                waited,
+                settled,
+                persisted,
+            },
+        );
         self.record(&outcome).await;
         self.outcome.send_replace(Some(Arc::new(outcome)));
         self.shared.tick();
@@ -218,7 +234,9 @@ impl Drain {
             match tokio::time::timeout_at(until, receiver).await {
                 Ok(Ok(mut of_owner)) => reports.append(&mut of_owner),
                 Ok(Err(_)) | Err(_) => {
-                    tracing::error!("an owner did not save its cut cycles in time; crash recovery will find them");
+                    tracing::error!(
+                        "an owner did not save its cut cycles in time; crash recovery will find them"
+                    );
                 }
             }
         }
@@ -239,7 +257,10 @@ impl Drain {
         let interrupted = count(Fate::Interrupted) + abandoned;
         let unsaved = count(Fate::PersistenceFailed) + still_live;
         let limit = self.shared.options.reported_ids;
-        let ids = cycles.iter().filter(|c| c.fate != Fate::PersistenceFailed).map(|c| c.instance_id);
+        let ids = cycles
+            .iter()
+            .filter(|c| c.fate != Fate::PersistenceFailed)
+            .map(|c| c.instance_id);
         let force_cancelled_instance_ids = ids.take(limit).collect();
         let progress = self.progress.lock();
         let now = self.shared.now();
@@ -251,7 +272,11 @@ impl Drain {
                 (false, 0) => DrainResult::CompletedWithinDeadline,
                 (false, _) => DrainResult::DeadlineExceeded,
             },
-            trigger: if is_forced { DrainTrigger::OperatorForce } else { trigger },
+            trigger: if is_forced {
+                DrainTrigger::OperatorForce
+            } else {
+                trigger
+            },
             started_at: progress.started_at.unwrap_or(now),
             completed_at: now,
             pause_phase_duration: phases.paused - phases.began,
@@ -273,7 +298,10 @@ impl Drain {
         row.after = serde_json::to_string(&outcome.overall_result).ok();
         // The store may be what fails; the drain does not wait for it for long.
         let write = self.shared.write_audit(row);
-        if tokio::time::timeout(Duration::from_millis(200), write).await.is_err() {
+        if tokio::time::timeout(Duration::from_millis(200), write)
+            .await
+            .is_err()
+        {
             tracing::warn!("the audit entry of the drain is still being written");
         }
     }

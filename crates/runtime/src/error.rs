@@ -118,5 +118,8 @@ impl Error {
 
 fn deployment_refused(diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
-    format!("the deployment was refused: {errors} {}", if errors == 1 { "error" } else { "errors" })
+    format!(
+        "the deployment was refused: {errors} {}",
+        if errors == 1 { "error" } else { "errors" }
+    )
 }

@@ -87,7 +87,9 @@ struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inner").field("word", &self.word).finish_non_exhaustive()
+        f.debug_struct("Inner")
+            .field("word", &self.word)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,8 +106,16 @@ impl Gate {
             if word & FLAGS != 0 {
                 return None;
             }
-            match self.inner.word.compare_exchange_weak(word, word + ONE, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(Permit { gate: self.inner.clone() }),
+            match self
+                .inner
+                .word
+                .compare_exchange_weak(word, word + ONE, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    return Some(Permit {
+                        gate: self.inner.clone(),
+                    });
+                }
                 Err(seen) => word = seen,
             }
         }
@@ -125,7 +135,9 @@ impl Gate {
 
     /// The state. Takes no lock.
     pub fn read(&self) -> Quiescence {
-        Quiescence { word: self.inner.word.load(Ordering::Acquire) }
+        Quiescence {
+            word: self.inner.word.load(Ordering::Acquire),
+        }
     }
 
     /// Calls `done` once no permit is live: at once, or from the thread that drops the last one. Meant for a

@@ -3,7 +3,7 @@
 //! A source has two verbs: *accept* makes a stimulus durable and is always lawful; *admit* asks the gate for a
 //! cycle. Here is what the runtime does with sources as a whole: pause and resume them in parallel, each within
 //! its own timeout, and show the states they are really in. One source is one file and one row in
-//! [`built_in`].
+//! `built_in`.
 
 mod switch;
 pub(crate) mod timer;
@@ -53,7 +53,9 @@ pub trait IngressSource: Send + Sync + 'static {
     /// Stops delivering at once, at whatever cost; `time_left` is what the caller can wait.
     fn force_stop(&self, time_left: Duration) -> Transition {
         let _ = time_left;
-        Box::pin(std::future::ready(Err("this source cannot be stopped by force".to_owned())))
+        Box::pin(std::future::ready(Err(
+            "this source cannot be stopped by force".to_owned()
+        )))
     }
 }
 
@@ -83,7 +85,13 @@ pub(crate) struct Switches {
 
 impl Switches {
     pub(crate) fn set_all(&self, on: bool) {
-        for switch in [&self.http_api, &self.queue, &self.recovery, &self.timer, &self.worker] {
+        for switch in [
+            &self.http_api,
+            &self.queue,
+            &self.recovery,
+            &self.timer,
+            &self.worker,
+        ] {
             switch.set(on);
         }
     }
@@ -123,7 +131,10 @@ impl Sources {
         if let Some(twice) = sources.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
             return Err(Error::Invalid {
                 code: "duplicate-source",
-                message: format!("two ingress sources are named `{}`; give one another name", twice[0].name()),
+                message: format!(
+                    "two ingress sources are named `{}`; give one another name",
+                    twice[0].name()
+                ),
             });
         }
         let sources = sources
@@ -138,7 +149,11 @@ impl Sources {
                 }),
             })
             .collect();
-        Ok(Self { sources, clock, default_timeout })
+        Ok(Self {
+            sources,
+            clock,
+            default_timeout,
+        })
     }
 
     /// A generation that begins paused: no source has started.
@@ -194,7 +209,11 @@ impl Sources {
     }
 
     async fn each<'a, F: Future<Output = ()> + 'a>(&'a self, step: impl Fn(&'a Entry) -> F) {
-        let mut steps: Vec<_> = self.sources.iter().map(|entry| Some(Box::pin(step(entry)))).collect();
+        let mut steps: Vec<_> = self
+            .sources
+            .iter()
+            .map(|entry| Some(Box::pin(step(entry))))
+            .collect();
         std::future::poll_fn(|context| {
             let mut is_done = true;
             for slot in &mut steps {
@@ -204,7 +223,11 @@ impl Sources {
                     None => {}
                 }
             }
-            if is_done { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if is_done {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
         })
         .await;
     }
@@ -233,12 +256,18 @@ impl Sources {
         let outcome = match tokio::time::timeout(timeout, entry.source.pause()).await {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some((SourceErrorKind::Failed, message)),
-            Err(_) => Some((SourceErrorKind::Timeout, format!("did not pause within {} ms", timeout.as_millis()))),
+            Err(_) => Some((
+                SourceErrorKind::Timeout,
+                format!("did not pause within {} ms", timeout.as_millis()),
+            )),
         };
         match outcome {
             None => self.set(entry, SourceState::Paused, None),
             Some((kind, message)) => {
-                tracing::warn!(source = entry.source.name(), "pausing an ingress source failed: {message}");
+                tracing::warn!(
+                    source = entry.source.name(),
+                    "pausing an ingress source failed: {message}"
+                );
                 self.set(entry, SourceState::PauseFailed, Some((kind, message)));
                 if kind == SourceErrorKind::Timeout && entry.source.supports_force_stop() {
                     self.force_stop_one(entry, timeout).await;
@@ -249,7 +278,12 @@ impl Sources {
     }
 
     async fn force_stop_one(&self, entry: &Entry, at_most: Duration) {
-        match tokio::time::timeout(at_most.max(Duration::from_millis(100)), entry.source.force_stop(at_most)).await {
+        match tokio::time::timeout(
+            at_most.max(Duration::from_millis(100)),
+            entry.source.force_stop(at_most),
+        )
+        .await
+        {
             Ok(Ok(())) => entry.state.lock().was_force_stopped = true,
             Ok(Err(message)) => tracing::warn!(source = entry.source.name(), "force-stop failed: {message}"),
             Err(_) => tracing::warn!(source = entry.source.name(), "force-stop did not end in time"),
@@ -268,11 +302,19 @@ impl Sources {
                 entry.state.lock().was_force_stopped = false;
             }
             Ok(Err(message)) => {
-                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Failed, message)));
+                self.set(
+                    entry,
+                    SourceState::ResumeFailed,
+                    Some((SourceErrorKind::Failed, message)),
+                );
             }
             Err(_) => {
                 let message = "did not resume in time".to_owned();
-                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Timeout, message)));
+                self.set(
+                    entry,
+                    SourceState::ResumeFailed,
+                    Some((SourceErrorKind::Timeout, message)),
+                );
             }
         }
         changed();
@@ -294,7 +336,10 @@ impl Sources {
         };
         match state {
             SourceState::Running | SourceState::Resuming => Err(Error::SourceNotPaused(name.to_owned())),
-            SourceState::Pausing | SourceState::Paused | SourceState::PauseFailed | SourceState::ResumeFailed => {
+            SourceState::Pausing
+            | SourceState::Paused
+            | SourceState::PauseFailed
+            | SourceState::ResumeFailed => {
                 if stopped_before || !entry.source.supports_force_stop() {
                     return Ok(false);
                 }

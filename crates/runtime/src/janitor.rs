@@ -31,8 +31,19 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 
 async fn expire(shared: &Shared) {
     loop {
-        let writes = vec![Write::ExpireMessages { now: shared.now(), limit: HANDFUL }];
-        let Ok(outcome) = shared.commit(Commit { expect: Vec::new(), writes }).await else { return };
+        let writes = vec![Write::ExpireMessages {
+            now: shared.now(),
+            limit: HANDFUL,
+        }];
+        let Ok(outcome) = shared
+            .commit(Commit {
+                expect: Vec::new(),
+                writes,
+            })
+            .await
+        else {
+            return;
+        };
         Counters::add(&shared.counters.messages_expired, outcome.expired.len() as u64);
         for message in &outcome.expired {
             tracing::info!(%message, event = "MessageExpired", "a message found no taker in its time");

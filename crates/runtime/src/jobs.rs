@@ -68,7 +68,10 @@ impl Runtime {
         };
         let token = lease.lease_token.clone();
         let until = lease.lease_until;
-        let commit = Commit { expect: Vec::new(), writes: vec![Write::LeaseJobs(Box::new(lease))] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::LeaseJobs(Box::new(lease))],
+        };
         let outcome = match self.shared().commit(commit).await {
             Ok(outcome) => outcome,
             Err(tidegate_store::CommitError::Failed { error, .. }) => return Err(error.into()),

@@ -8,9 +8,11 @@ mod commit;
 mod control;
 mod cut;
 mod cycle;
+mod emitted;
 mod inbox;
 mod pending;
 mod resident;
+mod signal;
 mod start;
 mod stimulus;
 mod work;
@@ -19,9 +21,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_model::{
-    Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
-};
+use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
 use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 
@@ -30,11 +30,12 @@ use crate::api::{Acceptance, Published, Started};
 use crate::error::Error;
 use crate::shared::Shared;
 
-pub(crate) use cut::{CutReport, CutRequest};
 use cut::Cut;
+pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use inbox::Inbox;
 use pending::Pending;
 use resident::Resident;
+pub(crate) use signal::BroadcastOrder;
 pub(crate) use start::StartOrder;
 pub(crate) use stimulus::{MoveOrder, PublishOrder};
 
@@ -45,6 +46,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Message {
     /// Start an instance.
     Start(Box<StartOrder>, Reply<Started>),
+    /// Broadcast a signal.
+    Broadcast(Box<BroadcastOrder>, Reply<Published>),
     /// Publish a message.
     Publish(Box<PublishOrder>, Reply<Published>),
     /// Move an instance by a fresh stimulus.
@@ -95,7 +98,10 @@ pub(crate) struct Owners {
 
 impl Owners {
     pub(crate) fn new(count: usize) -> Self {
-        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(), turn: Arc::default() }
+        Self {
+            inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(),
+            turn: Arc::default(),
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -135,6 +141,11 @@ impl Owners {
     /// The owner of a message's order domain.
     pub(crate) fn of_message(&self, tenant: &str, name: &str, correlation_key: &str) -> usize {
         self.of_text(&pending::Domain::message(tenant, name, correlation_key).text())
+    }
+
+    /// The owner of a signal's order domain.
+    pub(crate) fn of_signal(&self, tenant: &str, name: &str) -> usize {
+        self.of_text(&pending::Domain::signal(tenant, name).text())
     }
 
     pub(crate) fn send_to(&self, owner: usize, message: Message) {
@@ -286,13 +297,19 @@ impl Owner {
         match message {
             Message::Start(order, reply) => self.start(*order, reply),
             Message::Publish(order, reply) => self.publish(*order, reply),
+            Message::Broadcast(order, reply) => self.broadcast(*order, reply),
             Message::Move(order, reply) => self.move_instance(*order, reply),
             Message::Queued(rows) => self.queued(rows),
             Message::TimersDue(rows) => self.pending.add_timers(rows),
             Message::Recover(row, done) => self.recover(*row, done),
             Message::Control(instance, command, reply) => self.control(instance, *command, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
-            Message::ActivityDone { instance, job, run, result } => self.activity_done(instance, job, run, result),
+            Message::ActivityDone {
+                instance,
+                job,
+                run,
+                result,
+            } => self.activity_done(instance, job, run, result),
             Message::ActivityGone(instance, job, run) => self.activity_gone(instance, job, run),
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => {}
@@ -308,7 +325,11 @@ impl Owner {
         if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
             return Some(Instant::now());
         }
-        let oldest = self.dirty.iter().filter_map(|key| self.residents.get(key)?.uncommitted_since).min();
+        let oldest = self
+            .dirty
+            .iter()
+            .filter_map(|key| self.residents.get(key)?.uncommitted_since)
+            .min();
         let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
         let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
         match (commit_by, retry_at) {
@@ -346,7 +367,12 @@ impl Keys {
     fn new(owner: usize, owners: usize, floor: u64) -> Self {
         // The last shard is for what belongs to no instance.
         let shards = (0..id::SHARDS - 1).filter(|shard| usize::from(*shard) % owners == owner);
-        Self { owners, generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(), next: 0, high: floor }
+        Self {
+            owners,
+            generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
+            next: 0,
+            high: floor,
+        }
     }
 
     /// The generator of the shard of `key`.

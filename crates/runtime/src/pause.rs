@@ -59,7 +59,9 @@ impl Pause {
             return Ok(());
         }
         let now = self.shared.now();
-        let Some(bytes) = self.shared.store.value(ENTRY, now)? else { return Ok(()) };
+        let Some(bytes) = self.shared.store.value(ENTRY, now)? else {
+            return Ok(());
+        };
         match serde_json::from_slice::<Record>(&bytes) {
             Ok(record) if record.until.is_none_or(|until| until > now) => {
                 self.shared.gate.close(Closing::Pause);
@@ -89,7 +91,12 @@ impl Pause {
                 message: "`until` has passed already; give a later time, or none".to_owned(),
             });
         }
-        let record = Record { at: now, until, reason: reason.clone(), by: actor.to_owned() };
+        let record = Record {
+            at: now,
+            until,
+            reason: reason.clone(),
+            by: actor.to_owned(),
+        };
         let mut audit = self.shared.audit("RuntimePauseRequested", actor, reason);
         audit.before = Some(self.shared.gate.read().reason().to_owned());
         self.keep(Some(&record), audit).await?;
@@ -130,7 +137,9 @@ impl Pause {
         const MOST: usize = 100_000;
         let due = tokio::task::spawn_blocking(move || store.timers(now, None, MOST)).await;
         if let Ok(Ok(rows)) = due {
-            let by_owner = self.owners.split(rows, |row| row.instance.map_or(row.owner, |key| key.get()));
+            let by_owner = self
+                .owners
+                .split(rows, |row| row.instance.map_or(row.owner, |key| key.get()));
             for (owner, rows) in by_owner {
                 self.owners.send_to(owner, Message::TimersDue(rows));
             }
@@ -157,7 +166,10 @@ impl Pause {
             },
             None => Write::RemoveValue(ENTRY.to_owned()),
         };
-        let commit = Commit { expect: Vec::new(), writes: vec![entry, Write::Audit(Box::new(audit))] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![entry, Write::Audit(Box::new(audit))],
+        };
         match self.shared.commit(commit).await {
             Ok(_) => Ok(()),
             Err(CommitError::Failed { error, .. }) => Err(Error::PauseNotPersisted(error.to_string())),

@@ -79,8 +79,18 @@ pub(crate) struct SharedParts {
 
 impl Shared {
     pub(crate) fn new(parts: SharedParts) -> Self {
-        let SharedParts { shell, generation, epoch, key_floor, options, clock, store, activities, definitions, tokio } =
-            parts;
+        let SharedParts {
+            shell,
+            generation,
+            epoch,
+            key_floor,
+            options,
+            clock,
+            store,
+            activities,
+            definitions,
+            tokio,
+        } = parts;
         Self {
             shell,
             generation,
@@ -180,7 +190,10 @@ impl Shared {
     /// Writes an audit entry, or logs it whole when the store cannot take it.
     pub(crate) async fn write_audit(&self, row: AuditRow) {
         let text = serde_json::to_string(&row).unwrap_or_default();
-        let commit = Commit { expect: Vec::new(), writes: vec![Write::Audit(Box::new(row))] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::Audit(Box::new(row))],
+        };
         if let Err(error) = self.commit(commit).await {
             tracing::error!(audit = text, "an audit entry could not be stored: {error:?}");
         }

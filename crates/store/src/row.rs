@@ -25,6 +25,10 @@ pub struct InstanceRow {
     pub business_key: Option<String>,
     /// The instance that called it.
     pub parent: Option<InstanceKey>,
+    /// The call activity's element instance in the caller.
+    pub parent_element: Option<ElementInstanceKey>,
+    /// How many callers are above it.
+    pub depth: u32,
     /// The number of commits made for it; the first is 1.
     pub revision: u64,
     /// What it is doing.
@@ -277,11 +281,23 @@ pub struct StimulusRow {
     pub attempts: u32,
 }
 
-/// A process definition.
+/// What a definition defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefinitionKind {
+    /// A process.
+    Process,
+    /// A decision.
+    Decision,
+}
+
+/// A process or decision definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionRow {
     /// Its key.
     pub key: DefinitionKey,
+    /// What it defines.
+    pub kind: DefinitionKind,
     /// The deployment that brought it.
     pub deployment: DeploymentKey,
     /// The resource it stands in.
@@ -290,7 +306,7 @@ pub struct DefinitionRow {
     pub resource_name: String,
     /// SHA-256 of the resource, hexadecimal.
     pub checksum: String,
-    /// Its BPMN id.
+    /// Its BPMN id, or the decision's id.
     pub process_id: Arc<str>,
     /// Its version, from 1, by (process id, tenant).
     pub version: u32,
@@ -356,6 +372,8 @@ pub struct InstanceFilter {
 /// Which definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionFilter {
+    /// Of this kind.
+    pub kind: Option<DefinitionKind>,
     /// Of this process id.
     pub process_id: Option<String>,
     /// Only the newest version of each process id.

@@ -12,6 +12,7 @@ use tidegate_server::host::{DEFAULT_SHELL, Refresh};
 use super::arguments::ServeArguments;
 use super::config::{self, ShellConfig};
 use super::configure;
+use crate::scripts;
 
 /// One shell of the configuration.
 struct FromConfiguration {
@@ -67,7 +68,8 @@ impl Blueprint for FromConfiguration {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let builder = Runtime::builder().options(config.options);
+        // The generation holds its handler; the handler's workers end with it.
+        let builder = scripts::with_scripts(Runtime::builder().options(config.options), &scripts::handler());
         Ok(if config.demo {
             builder.demo_activities()
         } else {

@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tidegate_engine::encode_events;
-use tidegate_model::effect::Job;
-use tidegate_model::{Cause, Effect, InstanceKey, SubStatus, Timestamp};
+use tidegate_model::effect::{Job, SubscriptionKind};
+use tidegate_model::stimulus::ChildNews;
+use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
-    Awaited, Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
-    JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow, Write,
+    Awaited, Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow,
+    InstanceUpdate, JobRow, JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow,
+    UserTaskRow, Write,
 };
 use tokio::sync::oneshot;
 
@@ -19,21 +21,25 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
 use super::work::Ready;
-use super::{CutReport, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
+use super::{CutReport, Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
+
+/// What an owner does when the outcome of a commit is told.
+pub(super) type WhenTold = Box<dyn FnOnce(&mut Owner, CommitResult) + Send>;
 
 /// A commit that belongs to no resident, with what to do when its outcome is told.
 pub(super) struct Prepared {
     pub(super) commit: Commit,
-    pub(super) then: Box<dyn FnOnce(&mut Owner, CommitResult) + Send>,
+    pub(super) then: WhenTold,
 }
 
 /// What to do with one commit's outcome.
 pub(super) enum Then {
     Resident(Box<After>),
-    Loose(Box<dyn FnOnce(&mut Owner, CommitResult) + Send>),
+    Loose(WhenTold),
 }
 
 /// What leaves once a resident's commit is told.
@@ -47,6 +53,8 @@ pub(super) struct After {
     timers: Vec<TimerRow>,
     answers: Vec<Answer>,
     consumed: Vec<Item>,
+    /// Stimuli for others, which the commit put into the queue.
+    emitted: Vec<StimulusRow>,
 }
 
 /// Who is answered at a commit, and how.
@@ -72,7 +80,9 @@ impl Owner {
         let now = self.shared.now();
         let mut later = Vec::new();
         for key in std::mem::take(&mut self.dirty) {
-            let Some(resident) = self.residents.get_mut(&key) else { continue };
+            let Some(resident) = self.residents.get_mut(&key) else {
+                continue;
+            };
             if !resident.is_dirty {
                 continue;
             }
@@ -80,7 +90,7 @@ impl Owner {
                 later.push(key);
                 continue;
             }
-            let (commit, after) = build(&self.shared, resident, now);
+            let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -107,10 +117,11 @@ impl Owner {
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
         let thens = self.in_flight.remove(&ticket).unwrap_or_default();
-        self.shared.note_health(results.iter().find_map(|result| match result {
-            Err(error @ CommitError::Failed { .. }) => Some(error),
-            _ => None,
-        }));
+        self.shared
+            .note_health(results.iter().find_map(|result| match result {
+                Err(error @ CommitError::Failed { .. }) => Some(error),
+                _ => None,
+            }));
         for (then, result) in thens.into_iter().zip(results) {
             match then {
                 Then::Loose(then) => then(self, result),
@@ -122,7 +133,8 @@ impl Owner {
         }
     }
 
-    fn told(&mut self, after: After, outcome: Outcome) {
+    fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
         for timer in &after.timers {
@@ -145,7 +157,11 @@ impl Owner {
                 stays
             });
             let incarnation = resident.incarnation;
-            self.ready.extend(after.jobs.into_iter().map(|job| Ready { instance: key, incarnation, job }));
+            self.ready.extend(after.jobs.into_iter().map(|job| Ready {
+                instance: key,
+                incarnation,
+                job,
+            }));
         }
         let has_ended = after.row.sub_status.is_finished();
         let mut ends = Vec::new();
@@ -155,7 +171,10 @@ impl Owner {
         if has_ended {
             ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
             if !ends.is_empty() {
-                let variables = self.residents.get(&key).map(|resident| resident.instance.variables().clone());
+                let variables = self
+                    .residents
+                    .get(&key)
+                    .map(|resident| resident.instance.variables().clone());
                 for reply in ends {
                     // Whoever waited may have gone.
                     let _ = reply.send(Ok(started(&after.row, variables.clone())));
@@ -195,10 +214,33 @@ impl Owner {
         }
     }
 
+    /// Stimuli for others stand in the queue now: each goes to the owner of its domain.
+    fn send_emitted(&mut self, rows: Vec<StimulusRow>, outcome: &mut Outcome) {
+        if rows.is_empty() {
+            return;
+        }
+        self.shared
+            .queue_depth
+            .fetch_add(rows.len() as u64, Ordering::Relaxed);
+        let keys = std::mem::take(&mut outcome.stimuli);
+        for (mut row, key) in rows.into_iter().zip(keys) {
+            row.key = key;
+            let owner = self.owners.of_domain(&row.domain);
+            if owner == self.index {
+                self.queued(vec![row]);
+            } else {
+                self.owners.send_to(owner, Message::Queued(vec![row]));
+            }
+        }
+    }
+
     /// What the store did in a commit beside what it was told: matches and expiries.
     pub(super) fn arrange(&mut self, outcome: Outcome) {
         if !outcome.expired.is_empty() {
-            Counters::add(&self.shared.counters.messages_expired, outcome.expired.len() as u64);
+            Counters::add(
+                &self.shared.counters.messages_expired,
+                outcome.expired.len() as u64,
+            );
             for message in &outcome.expired {
                 tracing::info!(%message, event = "MessageExpired", "a message found no taker in its time");
             }
@@ -207,7 +249,9 @@ impl Owner {
             return;
         }
         let now = self.shared.now();
-        self.shared.queue_depth.fetch_add(outcome.deliveries.len() as u64, Ordering::Relaxed);
+        self.shared
+            .queue_depth
+            .fetch_add(outcome.deliveries.len() as u64, Ordering::Relaxed);
         let rows: Vec<StimulusRow> = outcome
             .deliveries
             .into_iter()
@@ -240,7 +284,10 @@ impl Owner {
     }
 
     fn release_consumed(&mut self, consumed: &[Item]) {
-        let stimuli = consumed.iter().filter(|item| matches!(item, Item::Stimulus(_))).count() as u64;
+        let stimuli = consumed
+            .iter()
+            .filter(|item| matches!(item, Item::Stimulus(_)))
+            .count() as u64;
         if stimuli > 0 {
             self.shared.queue_depth.fetch_sub(stimuli, Ordering::Relaxed);
         }
@@ -254,7 +301,10 @@ impl Owner {
         let mut answers = after.answers;
         let mut consumed = after.consumed;
         let mut had_cycle = false;
-        if self.residents.get(&key).is_some_and(|resident| resident.incarnation == after.incarnation)
+        if self
+            .residents
+            .get(&key)
+            .is_some_and(|resident| resident.incarnation == after.incarnation)
             && let Some(mut resident) = self.residents.remove(&key)
         {
             answers.append(&mut resident.answers);
@@ -350,7 +400,9 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
-        && resident.uncommitted_since.is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
+        && resident
+            .uncommitted_since
+            .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
 }
 
 /// Nothing had to be written after all.
@@ -359,7 +411,7 @@ fn thens_now(owner: &mut Owner, after: After) {
 }
 
 /// The next commit of a resident.
-fn build(shared: &Shared, resident: &mut Resident, now: Timestamp) -> (Commit, Box<After>) {
+fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timestamp) -> (Commit, Box<After>) {
     let key = resident.key();
     let mut after = Box::new(After {
         instance: key,
@@ -371,17 +423,22 @@ fn build(shared: &Shared, resident: &mut Resident, now: Timestamp) -> (Commit, B
         timers: Vec::new(),
         answers: std::mem::take(&mut resident.answers),
         consumed: std::mem::take(&mut resident.consumed),
+        emitted: Vec::new(),
     });
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
-    translate(shared, resident, effects, now, &mut writes, &mut after);
+    translate(shared, keys, resident, effects, now, &mut writes, &mut after);
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
-    let has_news = !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
+    let has_news =
+        !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
     let expect = std::mem::take(&mut resident.expect);
-    let mut commit = Commit { expect, writes: Vec::with_capacity(2 + writes.len() + riders.len()) };
+    let mut commit = Commit {
+        expect,
+        writes: Vec::with_capacity(2 + writes.len() + riders.len()),
+    };
     if has_news || !writes.is_empty() {
         write_row(resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
@@ -403,7 +460,8 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
     let new_bytes = payload.as_ref().map_or(0, Vec::len);
     // A state is rewritten only when the journal since the last one outweighs it.
     resident.journal_bytes += new_bytes;
-    let is_due = resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let is_due =
+        resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
     let state = is_due.then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
@@ -429,7 +487,10 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
         }));
     } else {
         resident.is_created = true;
-        writes.push(Write::CreateInstance { row: Box::new(row.clone()), state });
+        writes.push(Write::CreateInstance {
+            row: Box::new(row.clone()),
+            state,
+        });
     }
     if let Some(payload) = payload {
         writes.push(Write::Journal(JournalRow {
@@ -444,6 +505,7 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
 /// Effects as rows of the same commit, and as what leaves after it.
 fn translate(
     shared: &Shared,
+    keys: &mut Keys,
     resident: &Resident,
     effects: Vec<Effect>,
     now: Timestamp,
@@ -490,12 +552,20 @@ fn translate(
                 writes.push(Write::ArmTimer(row));
             }
             Effect::DisarmTimer { owner, element } => {
-                after.timers.retain(|row| row.owner != owner.get() || row.element != element);
-                writes.push(Write::DisarmTimer { owner: owner.get(), element });
+                after
+                    .timers
+                    .retain(|row| row.owner != owner.get() || row.element != element);
+                writes.push(Write::DisarmTimer {
+                    owner: owner.get(),
+                    element,
+                });
             }
             Effect::Subscribe(subscription) => writes.push(Write::Subscribe {
                 row: SubscriptionRow {
-                    awaited: Awaited::Message,
+                    awaited: match subscription.kind {
+                        SubscriptionKind::Message => Awaited::Message,
+                        SubscriptionKind::Signal => Awaited::Signal,
+                    },
                     owner: subscription.owner,
                     element: subscription.element,
                     instance,
@@ -520,8 +590,43 @@ fn translate(
                 raised_at: now,
             }))),
             Effect::CloseIncident(incident) => writes.push(Write::CloseIncident(incident)),
-            Effect::Ended(_) => {}
+            Effect::Ended(ended) => emitted(shared, now, writes, after).tell_end(resident, ended),
+            Effect::PublishMessage {
+                name,
+                correlation_key,
+                variables,
+                ttl_ms,
+            } => {
+                let message = MessageKey(keys.fresh(now));
+                let to = (name, correlation_key);
+                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+            }
+            Effect::BroadcastSignal { name, variables } => {
+                emitted(shared, now, writes, after).broadcast(row, name, variables);
+            }
+            Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
+            Effect::CancelChild { instance, .. } => {
+                emitted(shared, now, writes, after).cancel_child(row, instance)
+            }
+            Effect::EscalateToParent { code, variables } => {
+                emitted(shared, now, writes, after)
+                    .tell_caller(row, ChildNews::Escalated { code, variables });
+            }
         }
+    }
+}
+
+fn emitted<'a>(
+    shared: &'a Shared,
+    now: Timestamp,
+    writes: &'a mut Vec<Write>,
+    after: &'a mut After,
+) -> Emitted<'a> {
+    Emitted {
+        shared,
+        now,
+        writes,
+        queued: &mut after.emitted,
     }
 }
 
@@ -605,5 +710,7 @@ pub(super) fn instance_of(value: &[u8]) -> Option<InstanceKey> {
 
 /// The cause of what a client asked for.
 pub(super) fn client(actor: &str) -> Cause {
-    Cause::Client { actor: actor.to_owned() }
+    Cause::Client {
+        actor: actor.to_owned(),
+    }
 }

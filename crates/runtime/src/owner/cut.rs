@@ -36,15 +36,28 @@ pub(super) struct Cut {
 
 impl CutReport {
     fn of(resident: &Resident, fate: Fate) -> Self {
-        let running = resident.running.last().map(|running| running.element_id.to_string());
+        let running = resident
+            .running
+            .last()
+            .map(|running| running.element_id.to_string());
         let last = || {
-            resident.instance.last_activity(&resident.loaded.definition).map(|(_, element_id)| element_id.to_owned())
+            resident
+                .instance
+                .last_activity(&resident.loaded.definition)
+                .map(|(_, element_id)| element_id.to_owned())
         };
         Self {
             instance_id: resident.key(),
-            source: resident.cycle.as_ref().and_then(|cycle| cycle.source).map(str::to_owned),
+            source: resident
+                .cycle
+                .as_ref()
+                .and_then(|cycle| cycle.source)
+                .map(str::to_owned),
             activity: running.or_else(last),
-            age_ms: resident.cycle.as_ref().map_or(0, |cycle| cycle.began.elapsed().as_millis() as u64),
+            age_ms: resident
+                .cycle
+                .as_ref()
+                .map_or(0, |cycle| cycle.began.elapsed().as_millis() as u64),
             fate,
         }
     }
@@ -63,8 +76,12 @@ impl Owner {
                 running.stopper.stop(request.results_until);
             }
         }
-        self.cut =
-            Some(Cut { request, finishing: None, marking: HashMap::new(), reports: Vec::new() });
+        self.cut = Some(Cut {
+            request,
+            finishing: None,
+            marking: HashMap::new(),
+            reports: Vec::new(),
+        });
     }
 
     /// Marks what is still live. The marks stand behind the owner's own commits, in the same order.
@@ -89,12 +106,23 @@ impl Owner {
 
     fn mark_interrupted(&mut self, key: InstanceKey) {
         let Some(cut) = &self.cut else { return };
-        let CutRequest { reason, reason_text, .. } = cut.request.clone();
+        let CutRequest {
+            reason, reason_text, ..
+        } = cut.request.clone();
         let now = self.shared.now();
         let generation_id = self.shared.generation.to_string();
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         let is_abandoned = !resident.running.is_empty();
-        let report = CutReport::of(resident, if is_abandoned { Fate::Abandoned } else { Fate::Interrupted });
+        let report = CutReport::of(
+            resident,
+            if is_abandoned {
+                Fate::Abandoned
+            } else {
+                Fate::Interrupted
+            },
+        );
         let last = resident.instance.last_activity(&resident.loaded.definition);
         let record = Interruption {
             interrupted_at: now,
@@ -126,7 +154,9 @@ impl Owner {
                     cut.marking.insert(key, report);
                 }
             }
-            Err(rejection) => tracing::error!(instance = %key, "an instance could not be marked: {rejection}"),
+            Err(rejection) => {
+                tracing::error!(instance = %key, "an instance could not be marked: {rejection}")
+            }
         }
         for waiting in self.awaiting_end.remove(&key).unwrap_or_default() {
             let _ = waiting.send(Err(Error::WaitRanOut(key)));

@@ -16,6 +16,10 @@ pub(super) struct Cycle {
 
 impl Cycle {
     pub(super) fn new(permit: Permit, source: Option<&'static str>) -> Self {
-        Self { _permit: permit, source, began: Instant::now() }
+        Self {
+            _permit: permit,
+            source,
+            began: Instant::now(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tidegate_model::stimulus::JobOutcome;
+use tidegate_model::stimulus::{ChildNews, JobOutcome};
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Rejection, Stimulus,
     SubStatus, Timestamp, Variables,
@@ -91,10 +91,11 @@ impl Owner {
                     tracing::error!(stimulus = %row.key, "a queued stimulus cannot be read; it stays in the store");
                     return Ok(());
                 };
-                if let Stimulus::Publish { .. } = stimulus {
-                    return self.execute_publish(row, stimulus);
+                match stimulus {
+                    Stimulus::Publish { .. } => self.execute_publish(row, stimulus),
+                    Stimulus::Broadcast { .. } => self.execute_broadcast(row, stimulus),
+                    _ => self.execute_move(row, stimulus),
                 }
-                self.execute_move(row, stimulus)
             }
         }
     }
@@ -125,7 +126,9 @@ impl Owner {
             return refuse(reply, translate(rejection));
         }
         if let Some(resident) = self.residents.get_mut(&instance) {
-            resident.expect.extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
+            resident
+                .expect
+                .extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
             resident.answers.push(Answer::Moved(reply));
         }
     }
@@ -138,7 +141,10 @@ impl Owner {
             return refuse(reply, error);
         }
         let row = stimulus_row(&domain, order.source, &order.stimulus, self.now());
-        let mut commit = Commit { expect: vec![Expect::InstanceLive(order.instance)], writes: Vec::new() };
+        let mut commit = Commit {
+            expect: vec![Expect::InstanceLive(order.instance)],
+            writes: Vec::new(),
+        };
         if let Some((job, token)) = order.lease {
             commit.expect.push(Expect::Lease { job, token });
             commit.writes.push(Write::ReportJob(job));
@@ -165,7 +171,9 @@ impl Owner {
     }
 
     fn execute_move(&mut self, row: StimulusRow, stimulus: Stimulus) -> Result<(), Box<Item>> {
-        let Some(instance) = stimulus.instance() else { return Ok(()) };
+        let Some(instance) = stimulus.instance() else {
+            return Ok(());
+        };
         match self.join_cycle(instance, Some(QUEUE)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Stimulus(row))),
@@ -204,59 +212,192 @@ impl Owner {
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
     fn command(&mut self, stimulus: Stimulus) -> Result<(), Rejection> {
         let (instance, command) = match stimulus {
-            Stimulus::Start { instance, element, variables, cause, .. } => {
-                (instance, Command::new(CommandKind::Start { element, variables }, cause))
-            }
-            Stimulus::Deliver { message, instance, owner, element, variables, .. } => (
+            Stimulus::Start {
+                instance,
+                element,
+                variables,
+                cause,
+                ..
+            } => (
+                instance,
+                Command::new(CommandKind::Start { element, variables }, cause),
+            ),
+            Stimulus::Deliver {
+                message,
+                instance,
+                owner,
+                element,
+                variables,
+                ..
+            } => (
                 instance,
                 Command::new(
-                    CommandKind::CorrelateMessage { owner, element, message, variables },
-                    Cause::Message { message: message.get() },
+                    CommandKind::CorrelateMessage {
+                        owner,
+                        element,
+                        message,
+                        variables,
+                    },
+                    Cause::Message {
+                        message: message.get(),
+                    },
                 ),
             ),
-            Stimulus::JobOutcome { instance, job, outcome, worker } => {
+            Stimulus::JobOutcome {
+                instance,
+                job,
+                outcome,
+                worker,
+            } => {
                 let kind = match outcome {
                     JobOutcome::Complete { variables } => CommandKind::CompleteJob { job, variables },
-                    JobOutcome::Fail { message, retries, retry_at } => {
-                        CommandKind::FailJob { job, message, retries, retry_at }
-                    }
-                    JobOutcome::Error { code, message, variables } => {
-                        CommandKind::ThrowError { job, code, message, variables }
-                    }
+                    JobOutcome::Fail {
+                        message,
+                        retries,
+                        retry_at,
+                    } => CommandKind::FailJob {
+                        job,
+                        message,
+                        retries,
+                        retry_at,
+                    },
+                    JobOutcome::Error {
+                        code,
+                        message,
+                        variables,
+                    } => CommandKind::ThrowError {
+                        job,
+                        code,
+                        message,
+                        variables,
+                    },
                 };
                 (instance, Command::new(kind, Cause::Worker { name: worker }))
             }
-            Stimulus::CompleteUserTask { instance, task, variables, actor } => {
-                (instance, Command::new(CommandKind::CompleteUserTask { task, variables }, Cause::Client { actor }))
-            }
-            Stimulus::SetVariables { instance, variables, actor } => (
+            Stimulus::CompleteUserTask {
+                instance,
+                task,
+                variables,
+                actor,
+            } => (
                 instance,
                 Command::new(
-                    CommandKind::SetVariables { scope: ElementInstanceKey::ROOT, variables },
+                    CommandKind::CompleteUserTask { task, variables },
                     Cause::Client { actor },
                 ),
             ),
-            Stimulus::RetryIncident { instance, incident, retries, actor } => (
+            Stimulus::SetVariables {
+                instance,
+                variables,
+                actor,
+            } => (
+                instance,
+                Command::new(
+                    CommandKind::SetVariables {
+                        scope: ElementInstanceKey::ROOT,
+                        variables,
+                    },
+                    Cause::Client { actor },
+                ),
+            ),
+            Stimulus::RetryIncident {
+                instance,
+                incident,
+                retries,
+                actor,
+            } => (
                 instance,
                 Command::new(
                     CommandKind::RetryIncident { incident, retries },
                     Cause::Operator { actor, reason: None },
                 ),
             ),
-            Stimulus::Signal { owner, .. } | Stimulus::Child { owner, .. } => {
-                return Err(Rejection::NotWaiting(owner));
+            Stimulus::Signal {
+                instance,
+                owner,
+                element,
+                variables,
+                ..
+            } => (
+                instance,
+                Command::new(
+                    CommandKind::CatchSignal {
+                        owner,
+                        element,
+                        variables,
+                    },
+                    Cause::Engine,
+                ),
+            ),
+            Stimulus::Child {
+                instance,
+                owner,
+                child,
+                news,
+            } => {
+                let kind = match news {
+                    ChildNews::Completed { variables } => CommandKind::ChildCompleted {
+                        owner,
+                        child,
+                        variables,
+                    },
+                    ChildNews::Faulted {
+                        code,
+                        message,
+                        variables,
+                    } => CommandKind::ChildFaulted {
+                        owner,
+                        child,
+                        code,
+                        message,
+                        variables,
+                    },
+                    ChildNews::Escalated { code, variables } => CommandKind::ChildEscalated {
+                        owner,
+                        child,
+                        code,
+                        variables,
+                    },
+                    ChildNews::Cancelled => CommandKind::ChildCancelled { owner, child },
+                    ChildNews::NotStarted { message } => CommandKind::ChildNotStarted {
+                        owner,
+                        child,
+                        message,
+                    },
+                };
+                (
+                    instance,
+                    Command::new(
+                        kind,
+                        Cause::Child {
+                            instance: child.get(),
+                        },
+                    ),
+                )
             }
-            Stimulus::CancelChild { instance, parent } => {
-                (instance, Command::new(CommandKind::Cancel, Cause::Parent { instance: parent.get() }))
-            }
+            Stimulus::CancelChild { instance, parent } => (
+                instance,
+                Command::new(
+                    CommandKind::Cancel,
+                    Cause::Parent {
+                        instance: parent.get(),
+                    },
+                ),
+            ),
             Stimulus::Publish { .. } | Stimulus::Broadcast { .. } => return Ok(()),
         };
         self.advance(instance, command)
     }
 
     /// Brings the instance into memory with a live cycle. False if the gate is closed.
-    pub(super) fn join_cycle(&mut self, key: InstanceKey, source: Option<&'static str>) -> Result<bool, Error> {
-        let Some(permit) = self.shared.gate.admit() else { return Ok(false) };
+    pub(super) fn join_cycle(
+        &mut self,
+        key: InstanceKey,
+        source: Option<&'static str>,
+    ) -> Result<bool, Error> {
+        let Some(permit) = self.shared.gate.admit() else {
+            return Ok(false);
+        };
         if !self.load(key)? {
             return Err(Error::NoSuchInstance(key));
         }
@@ -278,7 +419,16 @@ impl Owner {
 
     /// The instance no longer waits for a message that was matched with it: the message looks for another taker.
     fn publish_again(&mut self, row: StimulusRow, deliver: Stimulus) {
-        let Stimulus::Deliver { message, instance, name, correlation_key, variables, expires_at, .. } = deliver else {
+        let Stimulus::Deliver {
+            message,
+            instance,
+            name,
+            correlation_key,
+            variables,
+            expires_at,
+            ..
+        } = deliver
+        else {
             return;
         };
         let tenant = match self.residents.get(&instance) {
@@ -288,24 +438,43 @@ impl Owner {
         tracing::info!(%message, %instance, event = "MessageReturned", "an instance no longer waits for a message; it is published again");
         let now = self.now();
         let key = row.key;
-        let message =
-            MessageRow { key: message, tenant, name, correlation_key, variables: variables.to_json(), expires_at };
+        let message = MessageRow {
+            key: message,
+            tenant,
+            name,
+            correlation_key,
+            variables: variables.to_json(),
+            expires_at,
+        };
         self.take_out(
             row,
-            vec![Write::RemoveStimulus(key), Write::Publish { row: message, has_taker: false, now }],
+            vec![
+                Write::RemoveStimulus(key),
+                Write::Publish {
+                    row: message,
+                    has_taker: false,
+                    now,
+                },
+            ],
         );
     }
 
     /// Takes a stimulus out of the queue with a commit of its own.
     fn take_out(&mut self, row: StimulusRow, writes: Vec<Write>) {
         let domain = Domain::parse(&row.domain);
-        let commit = Commit { expect: vec![Expect::Stimulus(row.key)], writes };
+        let commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes,
+        };
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
                     owner.pending.left(&domain);
-                    owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.arrange(outcome);
                 }
                 Err(error) => owner.put_back_later(Item::Stimulus(row), &problem_of(&error)),
@@ -313,7 +482,7 @@ impl Owner {
         });
     }
 
-    fn put_back_later(&mut self, item: Item, problem: &Error) {
+    pub(super) fn put_back_later(&mut self, item: Item, problem: &Error) {
         tracing::warn!("pending work has to wait: {problem}");
         self.pending_rests_until = Some(Instant::now() + super::STALL);
         self.pending.put_back(item);
@@ -324,14 +493,21 @@ impl Owner {
     pub(super) fn publish(&mut self, order: PublishOrder, reply: Reply<Published>) {
         let now = self.now();
         let entry = order.message_id.as_ref().map(|id| {
-            format!("message/{}/{}/{}/{id}", order.tenant, order.name, order.correlation_key)
+            format!(
+                "message/{}/{}/{}/{id}",
+                order.tenant, order.name, order.correlation_key
+            )
         });
         if let Some(entry) = &entry {
             match self.known_message(entry, now) {
                 Ok(None) => {}
                 Ok(Some(message)) => {
-                    let answer =
-                        Published { message, delivered_to: Vec::new(), is_buffered: false, accepted: None };
+                    let answer = Published {
+                        message,
+                        delivered_to: Vec::new(),
+                        is_buffered: false,
+                        accepted: None,
+                    };
                     let _ = reply.send(Ok(answer));
                     return;
                 }
@@ -342,7 +518,10 @@ impl Owner {
         let domain = Domain::message(&order.tenant, &order.name, &order.correlation_key);
         let mut commit = Commit::default();
         if let Some(entry) = &entry {
-            commit.expect.push(Expect::ValueAbsent { key: entry.clone(), now });
+            commit.expect.push(Expect::ValueAbsent {
+                key: entry.clone(),
+                now,
+            });
             commit.writes.push(Write::SetValue {
                 key: entry.clone(),
                 value: message.to_string().into_bytes(),
@@ -423,7 +602,12 @@ impl Owner {
                 let answer = match result {
                     Ok(outcome) => {
                         let accepted = owner.added(row, &outcome);
-                        Ok(Published { message, delivered_to: Vec::new(), is_buffered: true, accepted })
+                        Ok(Published {
+                            message,
+                            delivered_to: Vec::new(),
+                            is_buffered: true,
+                            accepted,
+                        })
                     }
                     Err(error) => {
                         owner.pending.left(&domain);
@@ -436,20 +620,31 @@ impl Owner {
     }
 
     fn execute_publish(&mut self, row: StimulusRow, stimulus: Stimulus) -> Result<(), Box<Item>> {
-        let Stimulus::Publish { message, name, correlation_key, variables, ttl_ms, tenant, .. } = stimulus else {
+        let Stimulus::Publish {
+            message,
+            name,
+            correlation_key,
+            variables,
+            ttl_ms,
+            tenant,
+            ..
+        } = stimulus
+        else {
             return Ok(());
         };
         let now = self.now();
         let publish = Publish {
             tenant: tenant.into(),
-            name: name,
+            name,
             correlation_key,
             variables,
             // The time to live begins when the message is executed: it stands still in the queue.
             expires_at: now.plus_ms(ttl_ms),
         };
-        let mut commit =
-            Commit { expect: vec![Expect::Stimulus(row.key)], writes: vec![Write::RemoveStimulus(row.key)] };
+        let mut commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes: vec![Write::RemoveStimulus(row.key)],
+        };
         let started = self.match_message(publish, message, now, &mut commit);
         let domain = Domain::parse(&row.domain);
         // What follows in this domain is committed behind it, so the line may go on.
@@ -458,7 +653,10 @@ impl Owner {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
-                    owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.matched(message, started, outcome);
                 }
                 Err(error) => {
@@ -478,23 +676,14 @@ impl Owner {
         now: Timestamp,
         commit: &mut Commit,
     ) -> Vec<StimulusRow> {
-        let mut started = Vec::new();
-        for (loaded, element) in self.shared.definitions.message_starts(&publish.tenant, &publish.name) {
-            let key = InstanceKey(self.keys.fresh(now));
-            let mut row = new_row(key, &loaded, None, now);
-            row.sub_status = SubStatus::Pending;
-            let stimulus = Stimulus::Start {
-                instance: key,
-                definition: row.definition,
-                element: Some(element),
-                variables: publish.variables.clone(),
-                cause: Cause::Message { message: message.get() },
-            };
-            let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
-            commit.writes.push(Write::CreateInstance { row: Box::new(row), state: None });
-            commit.writes.push(Write::AddStimulus(queued.clone()));
-            started.push(queued);
-        }
+        let starts = self
+            .shared
+            .definitions
+            .message_starts(&publish.tenant, &publish.name);
+        let cause = Cause::Message {
+            message: message.get(),
+        };
+        let started = self.pending_starts(starts, &publish.variables, &cause, now, commit);
         commit.writes.push(Write::Publish {
             row: MessageRow {
                 key: message,
@@ -510,7 +699,42 @@ impl Owner {
         started
     }
 
-    fn matched(
+    /// Adds to a commit one pending instance, with its start in the queue, for each start event.
+    pub(super) fn pending_starts(
+        &mut self,
+        starts: Vec<(
+            std::sync::Arc<crate::definitions::Loaded>,
+            tidegate_model::ElementIndex,
+        )>,
+        variables: &Variables,
+        cause: &Cause,
+        now: Timestamp,
+        commit: &mut Commit,
+    ) -> Vec<StimulusRow> {
+        let mut started = Vec::new();
+        for (loaded, element) in starts {
+            let key = InstanceKey(self.keys.fresh(now));
+            let mut row = new_row(key, &loaded, None, now);
+            row.sub_status = SubStatus::Pending;
+            let stimulus = Stimulus::Start {
+                instance: key,
+                definition: row.definition,
+                element: Some(element),
+                variables: variables.clone(),
+                cause: cause.clone(),
+            };
+            let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
+            commit.writes.push(Write::CreateInstance {
+                row: Box::new(row),
+                state: None,
+            });
+            commit.writes.push(Write::AddStimulus(queued.clone()));
+            started.push(queued);
+        }
+        started
+    }
+
+    pub(super) fn matched(
         &mut self,
         message: MessageKey,
         started: Vec<StimulusRow>,
@@ -527,20 +751,29 @@ impl Owner {
                 row
             })
             .collect();
-        self.shared.queue_depth.fetch_add(started.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        self.shared
+            .queue_depth
+            .fetch_add(started.len() as u64, std::sync::atomic::Ordering::Relaxed);
         delivered_to.extend(started.iter().filter_map(|row| match Domain::parse(&row.domain) {
             Domain::Instance(key) => Some(key),
             Domain::Message(_) => None,
         }));
         self.hand_over(started);
         self.arrange(outcome);
-        Published { message, is_buffered: delivered_to.is_empty() && !is_expired, delivered_to, accepted: None }
+        Published {
+            message,
+            is_buffered: delivered_to.is_empty() && !is_expired,
+            delivered_to,
+            accepted: None,
+        }
     }
 
     // --- timers ---
 
     fn fire(&mut self, row: TimerRow) -> Result<(), Box<Item>> {
-        let Some(instance) = row.instance else { return self.fire_start(row) };
+        let Some(instance) = row.instance else {
+            return self.fire_start(row);
+        };
         match self.join_cycle(instance, Some(TIMER)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Timer(row))),
@@ -565,7 +798,11 @@ impl Owner {
         if self.retry_job(instance, owner, &row) {
             return Ok(());
         }
-        let kind = CommandKind::TriggerTimer { owner, element: row.element, due_at: row.due_at };
+        let kind = CommandKind::TriggerTimer {
+            owner,
+            element: row.element,
+            due_at: row.due_at,
+        };
         match self.advance(instance, Command::new(kind, Cause::Timer)) {
             Ok(()) => {
                 if let Some(resident) = self.residents.get_mut(&instance) {
@@ -582,7 +819,9 @@ impl Owner {
 
     /// The back-off of an in-process job is over. False if the timer is none of these.
     fn retry_job(&mut self, instance: InstanceKey, job: ElementInstanceKey, timer: &TimerRow) -> bool {
-        let Some(resident) = self.residents.get_mut(&instance) else { return false };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return false;
+        };
         if !resident.instance.has_job(job) || resident.running.iter().any(|running| running.job == job) {
             return false;
         }
@@ -594,7 +833,10 @@ impl Owner {
         let Some(mut found) = found else { return false };
         found.not_before = None;
         resident.effects.push(Effect::RunJob(found));
-        resident.riders.push(Write::DisarmTimer { owner: timer.owner, element: timer.element });
+        resident.riders.push(Write::DisarmTimer {
+            owner: timer.owner,
+            element: timer.element,
+        });
         resident.consumed.push(Item::Timer(timer.clone()));
         self.mark_dirty(instance);
         true
@@ -615,7 +857,9 @@ impl Owner {
                 return Err(Box::new(Item::Timer(row)));
             }
         };
-        let Some(permit) = self.shared.gate.admit() else { return Err(Box::new(Item::Timer(row))) };
+        let Some(permit) = self.shared.gate.admit() else {
+            return Err(Box::new(Item::Timer(row)));
+        };
         let now = self.now();
         let instance = InstanceKey(self.keys.fresh(now));
         let new = new_row(instance, &loaded, None, now);
@@ -636,22 +880,33 @@ impl Owner {
             return Ok(());
         }
         let next = next_turn(&loaded, &row, now);
-        let Some(resident) = self.residents.get_mut(&instance) else { return Ok(()) };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return Ok(());
+        };
         match next {
             Some(next) => {
                 self.shared.timers.armed(&next);
                 resident.riders.push(Write::ArmTimer(next));
             }
-            None => resident.riders.push(Write::DisarmTimer { owner: row.owner, element: row.element }),
+            None => resident.riders.push(Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            }),
         }
         resident.consumed.push(Item::Timer(row));
         Ok(())
     }
 
     fn disarm(&mut self, row: &TimerRow) {
-        let writes = vec![Write::DisarmTimer { owner: row.owner, element: row.element }];
+        let writes = vec![Write::DisarmTimer {
+            owner: row.owner,
+            element: row.element,
+        }];
         self.loose.push(Prepared {
-            commit: Commit { expect: Vec::new(), writes },
+            commit: Commit {
+                expect: Vec::new(),
+                writes,
+            },
             // Left where it is, the timer is disarmed the next time it is loaded.
             then: Box::new(|_, _| {}),
         });
@@ -670,12 +925,18 @@ struct Publish {
 /// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
 fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
     let mut fired = row.fired + 1;
-    let mut due_at = loaded.definition.next_start_timer(row.element, row.due_at, fired)?;
+    let mut due_at = loaded
+        .definition
+        .next_start_timer(row.element, row.due_at, fired)?;
     while due_at <= now {
         fired += 1;
         due_at = loaded.definition.next_start_timer(row.element, due_at, fired)?;
     }
-    Some(TimerRow { due_at, fired, ..row.clone() })
+    Some(TimerRow {
+        due_at,
+        fired,
+        ..row.clone()
+    })
 }
 
 fn refuse<T>(reply: Reply<T>, error: Error) {

@@ -295,8 +295,14 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         once,
         ..subscription(owner, "order")
     };
-    let other = SubscriptionRow { tenant: Arc::from("other"), ..waits(4, true) };
-    let of_message = SubscriptionRow { correlation_key: String::new(), ..subscription(5, "order") };
+    let other = SubscriptionRow {
+        tenant: Arc::from("other"),
+        ..waits(4, true)
+    };
+    let of_message = SubscriptionRow {
+        correlation_key: String::new(),
+        ..subscription(5, "order")
+    };
     for row in [waits(2, true), waits(1, true), waits(3, false), other, of_message] {
         subject.write(vec![subscribe(row, 0)]);
     }
@@ -304,8 +310,10 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         tenant: Arc::from(TENANT),
         name: "paid".to_owned(),
         variables: r#"{"a":1}"#.to_owned(),
+        except: Some(InstanceKey(7 + 1_000)),
         now: at(1),
     };
+    subject.write(vec![subscribe(waits(7, true), 0)]);
     let outcome = subject.write(vec![broadcast()]);
     let owners: Vec<u64> = outcome
         .deliveries
@@ -321,5 +329,8 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
     assert_eq!(owners, [2, 1, 3]);
     // The first two are closed by it; the lasting one takes the next, and nobody finds an old one.
     assert_eq!(subject.write(vec![broadcast()]).deliveries.len(), 1);
-    assert_eq!(subject.write(vec![subscribe(waits(6, true), 2)]), Outcome::default());
+    assert_eq!(
+        subject.write(vec![subscribe(waits(6, true), 2)]),
+        Outcome::default()
+    );
 }

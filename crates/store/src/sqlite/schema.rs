@@ -42,6 +42,8 @@ CREATE TABLE instances (
     definition INTEGER NOT NULL,
     version INTEGER NOT NULL,
     parent INTEGER,
+    parent_element INTEGER,
+    depth INTEGER NOT NULL,
     process_id TEXT NOT NULL,
     tenant TEXT NOT NULL,
     business_key TEXT,
@@ -167,6 +169,7 @@ CREATE TABLE resources (
 
 CREATE TABLE definitions (
     key INTEGER PRIMARY KEY,
+    is_decision INTEGER NOT NULL,
     deployment INTEGER NOT NULL,
     resource INTEGER NOT NULL,
     resource_name TEXT NOT NULL,
