@@ -24,7 +24,7 @@ use tidegate_server::listen::Listening;
 use tokio::time::Instant;
 
 pub use arguments::ServeArguments;
-use config::Config;
+pub use config::{Config, Wrong};
 use drain::Outcomes;
 use notify::Notify;
 use signals::{Asked, Signals};
@@ -33,9 +33,9 @@ use start::Started;
 use crate::{exit, terminal};
 
 /// Open connections get this long once the drain is over.
-const CLOSE_CONNECTIONS: Duration = Duration::from_millis(500);
+pub const CLOSE_CONNECTIONS: Duration = Duration::from_millis(500);
 /// The runtime's own tasks end within this; they have nothing left to do by then.
-const CLOSE_RUNTIME: Duration = Duration::from_secs(2);
+pub const CLOSE_RUNTIME: Duration = Duration::from_secs(2);
 /// How often the service manager is told that recovery goes on, and asked for time.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -75,6 +75,21 @@ pub async fn serve(arguments: ServeArguments) -> u8 {
             failure.code
         }
     }
+}
+
+/// The settings alone, checked.
+pub fn read_settings(arguments: &ServeArguments) -> Result<Config, Wrong> {
+    let read = configure::read(arguments);
+    if read.wrong.is_empty() {
+        Ok(read.config)
+    } else {
+        Err(read.wrong)
+    }
+}
+
+/// Says what is wrong with the settings, and gives the exit code.
+pub fn refuse_settings(wrong: &Wrong) -> u8 {
+    configure::refuse(wrong)
 }
 
 /// A server at work.

@@ -34,6 +34,7 @@ mod owner;
 mod pause;
 mod query;
 mod recovery;
+pub mod request;
 mod runtime;
 mod shared;
 pub mod shell;

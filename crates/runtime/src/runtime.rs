@@ -24,6 +24,7 @@ use crate::ingress::Sources;
 use crate::options::ForceDuringDrain;
 use crate::owner::{BroadcastOrder, Message, MoveOrder, Owners, PublishOrder, StartOrder};
 use crate::pause::Pause;
+use crate::request;
 use crate::shared::Shared;
 use crate::status::{DrainOutcome, DrainTrigger, GateStatus, QueueStatus, RuntimeStatus};
 use crate::tasks::Tasks;
@@ -225,6 +226,7 @@ impl Runtime {
         if before.sub_status != row.sub_status {
             let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
             audit.subject = Some(instance.to_string());
+            audit.scope = "instance".to_owned();
             audit.before = Some(before.sub_status.word().to_owned());
             audit.after = Some(row.sub_status.word().to_owned());
             self.shared().write_audit(audit).await;
@@ -491,6 +493,7 @@ impl Runtime {
         let acceptance = self.move_instance(row.instance, stimulus, None).await?;
         let mut audit = self.shared().audit("IncidentRetryRequested", actor, None);
         audit.subject = Some(incident.to_string());
+        audit.scope = "instance".to_owned();
         self.shared().write_audit(audit).await;
         Ok(acceptance)
     }
@@ -559,7 +562,9 @@ impl Runtime {
     ) -> Result<RuntimeStatus, Error> {
         let (pause, actor) = (self.inner.pause.clone(), actor.to_owned());
         // In a task of its own: a caller that hangs up changes nothing.
-        let step = tokio::spawn(async move { pause.pause(reason, until, &actor).await });
+        let step = tokio::spawn(request::carry(
+            async move { pause.pause(reason, until, &actor).await },
+        ));
         step.await.map_err(|_| Error::Stopped)??;
         self.status().await
     }
@@ -575,7 +580,7 @@ impl Runtime {
             return Err(Error::ResumeWhileDraining(Box::new(self.status().await?)));
         }
         let (pause, actor) = (self.inner.pause.clone(), actor.to_owned());
-        let step = tokio::spawn(async move { pause.resume(&actor).await });
+        let step = tokio::spawn(request::carry(async move { pause.resume(&actor).await }));
         step.await.map_err(|_| Error::Stopped)??;
         self.status().await
     }
@@ -617,6 +622,7 @@ impl Runtime {
                 .shared()
                 .audit("IngressSourceForceStopRequested", actor, None);
             audit.subject = Some(name.to_owned());
+            audit.scope = "source".to_owned();
             self.shared().write_audit(audit).await;
         }
         self.status().await

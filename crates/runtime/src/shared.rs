@@ -16,6 +16,7 @@ use crate::gate::Gate;
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::options::Options;
+use crate::request;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
 const HOUSE_SHARD: u16 = tidegate_model::id::SHARDS - 1;
@@ -184,6 +185,8 @@ impl Shared {
             before: None,
             after: None,
             outcome: "success".to_owned(),
+            scope: "runtime".to_owned(),
+            request_id: request::current(),
         }
     }
 

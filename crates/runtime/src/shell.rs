@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::builder::{Builder, blocking};
 use crate::error::Error;
+use crate::request;
 use crate::runtime::Runtime;
 use crate::status::{DrainOutcome, DrainTrigger};
 
@@ -108,13 +109,18 @@ pub enum ShellError {
 }
 
 fn listed(wrong: &Wrong) -> String {
-    let lines: Vec<_> = wrong.iter().map(|(key, message)| format!("{key}: {message}")).collect();
+    let lines: Vec<_> = wrong
+        .iter()
+        .map(|(key, message)| format!("{key}: {message}"))
+        .collect();
     lines.join("; ")
 }
 
 impl std::fmt::Debug for Shell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shell").field("id", &self.inner.id).finish_non_exhaustive()
+        f.debug_struct("Shell")
+            .field("id", &self.inner.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,7 +138,10 @@ impl Shell {
     }
 
     fn with(id: &str, blueprint: Arc<dyn Blueprint>, stage: Stage) -> Self {
-        let state = watch::Sender::new(State { stage, is_stopping: false });
+        let state = watch::Sender::new(State {
+            stage,
+            is_stopping: false,
+        });
         Self {
             inner: Arc::new(Inner {
                 id: id.to_ascii_lowercase().into(),
@@ -162,7 +171,9 @@ impl Shell {
     pub async fn settled(&self) -> Option<Runtime> {
         let mut state = self.inner.state.subscribe();
         // The sender lives as long as `self`.
-        let _ = state.wait_for(|state| !matches!(state.stage, Stage::Changing(_))).await;
+        let _ = state
+            .wait_for(|state| !matches!(state.stage, Stage::Changing(_)))
+            .await;
         self.runtime()
     }
 
@@ -206,12 +217,17 @@ impl Shell {
     /// # Cancel safety
     /// The change goes on if the future is dropped.
     pub async fn reload(&self, actor: &str) -> Result<Reloaded, ShellError> {
-        let turn = self.inner.turn.clone().try_lock_owned().map_err(|_| ShellError::Busy)?;
+        let turn = self
+            .inner
+            .turn
+            .clone()
+            .try_lock_owned()
+            .map_err(|_| ShellError::Busy)?;
         let (inner, actor) = (self.inner.clone(), actor.to_owned());
-        let change = tokio::spawn(async move {
+        let change = tokio::spawn(request::carry(async move {
             let _turn = turn;
             inner.change(&actor).await
-        });
+        }));
         change.await.unwrap_or_else(|error| {
             tracing::error!(shell = self.id(), %error, "a reload panicked");
             self.inner.give_up_change();
@@ -228,12 +244,17 @@ impl Shell {
     /// # Cancel safety
     /// It goes on if the future is dropped.
     pub async fn retire(&self, actor: &str) -> Result<Option<DrainOutcome>, ShellError> {
-        let turn = self.inner.turn.clone().try_lock_owned().map_err(|_| ShellError::Busy)?;
+        let turn = self
+            .inner
+            .turn
+            .clone()
+            .try_lock_owned()
+            .map_err(|_| ShellError::Busy)?;
         let (inner, actor) = (self.inner.clone(), actor.to_owned());
-        let change = tokio::spawn(async move {
+        let change = tokio::spawn(request::carry(async move {
             let _turn = turn;
             inner.retire(&actor).await
-        });
+        }));
         change.await.map_err(|error| {
             tracing::error!(shell = self.id(), %error, "retiring a shell panicked");
             ShellError::Failed
@@ -243,7 +264,9 @@ impl Shell {
     /// The host stops: the present generation drains and no other begins, also when a reload is under way. None if
     /// there is no generation. Idempotent.
     pub async fn stop(&self) -> Option<DrainOutcome> {
-        self.inner.state.send_if_modified(|state| !std::mem::replace(&mut state.is_stopping, true));
+        self.inner
+            .state
+            .send_if_modified(|state| !std::mem::replace(&mut state.is_stopping, true));
         let runtime = self.settled().await?;
         Some(runtime.drain(DrainTrigger::HostStopSignal).await)
     }
@@ -289,7 +312,10 @@ impl Inner {
             }
             Err(error) => {
                 self.set(old.map_or(Stage::New, Stage::Active));
-                Err(ShellError::NotStarted { error, drain: drain.map(Box::new) })
+                Err(ShellError::NotStarted {
+                    error,
+                    drain: drain.map(Box::new),
+                })
             }
         }
     }
@@ -298,7 +324,9 @@ impl Inner {
     async fn builder(&self) -> Result<Builder, ShellError> {
         let blueprint = self.blueprint.clone();
         let built = tokio::task::spawn_blocking(move || blueprint.generation()).await;
-        let builder = built.map_err(|_| ShellError::Failed)?.map_err(ShellError::Invalid)?;
+        let builder = built
+            .map_err(|_| ShellError::Failed)?
+            .map_err(ShellError::Invalid)?;
         let wrong = builder.wrong();
         if wrong.is_empty() {
             return Ok(builder);
@@ -313,7 +341,9 @@ impl Inner {
         }
         let blueprint = self.blueprint.clone();
         let opened = tokio::task::spawn_blocking(move || blueprint.store()).await;
-        let store = opened.map_err(|_| ShellError::Failed)?.map_err(ShellError::Store)?;
+        let store = opened
+            .map_err(|_| ShellError::Failed)?
+            .map_err(ShellError::Store)?;
         *self.store.lock() = Some(store.clone());
         Ok(store)
     }
@@ -373,7 +403,9 @@ impl Inner {
         if let Some(runtime) = runtime {
             runtime.release().await;
         }
-        let Some(store) = self.store.lock().take() else { return };
+        let Some(store) = self.store.lock().take() else {
+            return;
+        };
         let closed = blocking(move || {
             store.close();
             Ok(())
@@ -389,7 +421,10 @@ struct Fixed;
 
 impl Blueprint for Fixed {
     fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Err(StoreError::new(tidegate_store::ErrorKind::Configuration, "this shell has no configuration"))
+        Err(StoreError::new(
+            tidegate_store::ErrorKind::Configuration,
+            "this shell has no configuration",
+        ))
     }
 
     fn generation(&self) -> Result<Builder, Wrong> {

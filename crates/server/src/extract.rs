@@ -304,8 +304,10 @@ pub(crate) fn milliseconds(
 pub(crate) async fn to_the_end<T: Send + 'static>(
     action: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::spawn(action).await.map_err(|error| {
-        tracing::error!(%error, "a control action panicked");
-        Problem::internal()
-    })
+    tokio::spawn(tidegate::request::carry(action))
+        .await
+        .map_err(|error| {
+            tracing::error!(%error, "a control action panicked");
+            Problem::internal()
+        })
 }

@@ -11,7 +11,9 @@ mod extract;
 mod health;
 pub mod host;
 pub mod listen;
+mod page;
 pub mod problem;
+mod request;
 pub mod routes;
 mod views;
 
@@ -87,8 +89,10 @@ pub fn router(host: Host, auth: impl Into<Arc<Auth>>, options: ApiOptions) -> Ro
     Router::new()
         .merge(routes::api(&app))
         .merge(health::routes(&app))
+        .merge(page::routes())
         .layer(from_fn_with_state(app.clone(), auth::refuse_foreign_pages))
         .layer(from_fn_with_state(app.clone(), host::mark_closing))
         .layer(from_fn(problem::finish))
+        .layer(from_fn(request::name))
         .with_state(app)
 }

@@ -94,6 +94,10 @@ impl Problem {
         self.0.status
     }
 
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
     fn document(&self, instance: Option<&str>) -> Value {
         let mut document = Map::new();
         document.insert(

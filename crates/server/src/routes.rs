@@ -5,6 +5,7 @@ mod audit;
 mod definitions;
 mod deployments;
 mod events;
+mod identity;
 mod incidents;
 mod instances;
 mod jobs;
@@ -102,6 +103,7 @@ pub fn table() -> Vec<Route> {
         post("/incidents/{key}/retry", IncidentsWrite, incidents::retry),
         post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry),
         get("/audit", AuditRead, audit::list),
+        get("/identity", RuntimeView, identity::show).reaching(Reach::Known),
         get("/shells", RuntimeView, shells::list).reaching(Reach::Known),
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
@@ -132,7 +134,8 @@ pub(crate) fn api(app: &App) -> Router<App> {
     );
     table().into_iter().fold(described, |router, route| {
         let router = (route.register)(app, &route, router, &format!("{base}{}", route.path));
-        if route.path.starts_with("/shells") {
+        // What is no shell's stands once.
+        if route.reach != Reach::Shell || route.path.starts_with("/shells") {
             return router;
         }
         (route.register)(

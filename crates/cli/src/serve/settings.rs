@@ -188,7 +188,7 @@ const OF_SHELLS: [&str; 18] = [
 ];
 
 /// Names that the environment also has and that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["config", "token", "server"];
+const OTHER_VARIABLES: [&str; 4] = ["config", "token", "server", "shell"];
 
 /// A value as it was written, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

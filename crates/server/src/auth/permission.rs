@@ -114,6 +114,19 @@ impl Permissions {
         Self(self.0 | other.0)
     }
 
+    /// The names of all that is granted; `*` alone for everything.
+    pub fn names(self) -> Vec<&'static str> {
+        if self == Self::ALL {
+            return vec!["*"];
+        }
+        let granted = |permission: &&Permission| self.allow(**permission);
+        let all = NAMES.iter().filter_map(|(_, grants)| grants.last());
+        let mut names: Vec<_> = all.filter(granted).map(|permission| permission.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// True if `permission` is granted.
     pub const fn allow(self, permission: Permission) -> bool {
         self.0 & permission.bit() != 0
@@ -139,6 +152,18 @@ mod tests {
             Permissions::parse(["jobs:wrok"])
                 .unwrap_err()
                 .contains("jobs:work")
+        );
+        assert_eq!(
+            control.names(),
+            [
+                "workflows/runtime:control",
+                "workflows/runtime:pause",
+                "workflows/runtime:view"
+            ]
+        );
+        assert_eq!(
+            (Permissions::ALL.names(), Permissions::NONE.names()),
+            (vec!["*"], vec![])
         );
         assert_eq!(Permission::RuntimeControl.name(), "workflows/runtime:control");
         assert_eq!(Permission::RuntimeView.name(), "workflows/runtime:view");

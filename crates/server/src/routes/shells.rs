@@ -88,9 +88,11 @@ struct Answer {
     requested_shell_id: Option<String>,
     reloaded_at: Timestamp,
     shells: Vec<Part>,
-    /// The code of a problem, where the answer is one.
+    /// The code of a problem, and what happened, where the answer is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
 }
 
 impl Answer {
@@ -157,8 +159,12 @@ pub(super) async fn reload(
     shell: Result<KnownShell, Problem>,
     axum::extract::Path(name): axum::extract::Path<String>,
 ) -> Result<Response, Problem> {
-    let answer = |status, parts, code| Answer {
+    let answer = |status, parts: Vec<Part>, code: Option<&'static str>| Answer {
         status,
+        detail: code.map(|_| {
+            let message = parts.first().and_then(|part| part.message.clone());
+            message.unwrap_or_else(|| Problem::no_shell(&name).detail().to_owned())
+        }),
         requested_shell_id: Some(name.to_ascii_lowercase()),
         reloaded_at: SystemClock.now(),
         shells: parts,
@@ -228,6 +234,7 @@ async fn everything(host: &Host, actor: &str) -> Answer {
     Answer {
         status,
         requested_shell_id: None,
+        detail: code.map(|_| ShellError::Busy.to_string()),
         reloaded_at: SystemClock.now(),
         shells: parts,
         code,
