@@ -1,8 +1,8 @@
 //! Applying: changes the state as an event says. Decides nothing and refuses nothing.
 
-use tidegate_model::{ElementInstanceKey, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, Variables};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, FlowIndex};
 use crate::element::Shape;
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, IncidentState, Instance, Phase, Scope, Stage, Wait, WaitFor};
@@ -15,6 +15,10 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
     match event {
         Event::Caused { .. }
         | Event::ErrorThrown { .. }
+        | Event::MessagePublished { .. }
+        | Event::SignalThrown { .. }
+        | Event::EscalationThrown { .. }
+        | Event::EscalationUncaught { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
@@ -93,7 +97,8 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         Event::JobCompleted { key, variables, .. }
         | Event::ScriptEvaluated { key, variables, .. }
         | Event::UserTaskCompleted { key, variables, .. }
-        | Event::ErrorCaught { key, variables, .. } => {
+        | Event::ErrorCaught { key, variables, .. }
+        | Event::EscalationCaught { key, variables, .. } => {
             stage(
                 instance,
                 *key,
@@ -173,19 +178,21 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             next,
             ..
         } => {
-            if let Some(owner) = instance.elements.get_mut(owner)
-                && let Some(position) = owner.waits.iter().position(|wait| wait.element == *element)
-            {
-                match (next, &mut owner.waits[position].kind) {
+            instance.change_waits(*owner, |waits| {
+                let Some(position) = waits.iter().position(|wait| wait.element == *element) else {
+                    return;
+                };
+                match (next, &mut waits[position].kind) {
                     (Some(next), WaitFor::Timer { due_at, repeat }) => {
                         *due_at = *next;
                         *repeat = repeat.map(|repeat| repeat.consumed(*missed));
                     }
-                    (None, WaitFor::Timer { .. }) | (_, WaitFor::Message { .. }) => {
-                        owner.waits.remove(position);
+                    (None, WaitFor::Timer { .. })
+                    | (_, WaitFor::Message { .. } | WaitFor::Signal { .. } | WaitFor::Condition { .. }) => {
+                        waits.remove(position);
                     }
                 }
-            }
+            });
             stage(
                 instance,
                 *into,
@@ -200,20 +207,50 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             into,
             variables,
             ..
-        } => {
-            if definition.element(*element).behaviour.is_interrupting()
-                && let Some(owner) = instance.elements.get_mut(owner)
-            {
-                owner.waits.retain(|wait| wait.element != *element);
-            }
-            stage(
-                instance,
-                *into,
-                Stage::Leaving {
-                    results: variables.clone(),
-                },
-            );
         }
+        | Event::SignalCaught {
+            owner,
+            element,
+            into,
+            variables,
+        } => {
+            if definition.element(*element).behaviour.is_interrupting() {
+                instance.change_waits(*owner, |waits| waits.retain(|wait| wait.element != *element));
+            }
+            let results = variables.clone();
+            stage(instance, *into, Stage::Leaving { results });
+        }
+        Event::SignalSubscribed { owner, element, name } => {
+            let kind = WaitFor::Signal { name: name.clone() };
+            let element = *element;
+            wait(definition, instance, *owner, Wait { element, kind });
+        }
+        Event::ConditionAwaited { owner, element } => {
+            let kind = WaitFor::Condition { held: false };
+            let element = *element;
+            wait(definition, instance, *owner, Wait { element, kind });
+        }
+        Event::ConditionMet { owner, element, into } => {
+            if definition.element(*element).behaviour.is_interrupting() {
+                instance.change_waits(*owner, |waits| waits.retain(|wait| wait.element != *element));
+            } else {
+                hold(instance, *owner, *element, true);
+            }
+            let results = Variables::new();
+            stage(instance, *into, Stage::Leaving { results });
+        }
+        Event::ConditionLapsed { owner, element } => hold(instance, *owner, *element, false),
+        Event::WaitsClosed { owner, element } => {
+            instance.change_waits(*owner, |waits| {
+                waits.retain(|wait| definition.event_of(wait.element) != *element);
+            });
+        }
+        Event::GatewayOpened { key, .. } => {
+            if let Some(Stage::Joined { open, .. }) = stage_mut(instance, *key) {
+                *open = true;
+            }
+        }
+        Event::GatewayReset { key, element } => reset(definition, instance, *key, *element),
         Event::IncidentRaised {
             incident,
             element_instance,
@@ -223,9 +260,12 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             message,
         } => {
             let stopped = match resume {
-                Resume::Activation | Resume::Completion | Resume::Job => Some(*element_instance),
+                Resume::Activation | Resume::Completion | Resume::Job | Resume::Listeners => {
+                    Some(*element_instance)
+                }
                 Resume::Tokens => None,
             };
+            let stopped = stopped.filter(|key| *key != ElementInstanceKey::ROOT);
             if let Some(stopped) = stopped.and_then(|key| instance.elements.get_mut(&key)) {
                 stopped.incident = Some(*incident);
             }
@@ -261,9 +301,16 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     };
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
+    let mut stage = Stage::Entered;
     if let Some(scope) = instance.scope_mut(*parent) {
         match (shape, flow) {
             (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
+            (Shape::Late, Some(_)) => {
+                let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
+                let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
+                scope.take_each(&taken);
+                stage = Stage::Joined { taken, open: false };
+            }
             (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
                 let mut wanted = info.start_quantity;
                 for flow in &info.incoming {
@@ -273,7 +320,7 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
             (Shape::Plain | Shape::Scope, Some(flow)) => {
                 scope.take(*flow, 1);
             }
-            (Shape::Plain | Shape::Join | Shape::Scope, None) => {}
+            (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
         }
         scope.children.insert(*key);
     }
@@ -284,12 +331,12 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     }
     let scope = match shape {
         Shape::Scope => Some(Box::new(Scope::default())),
-        Shape::Plain | Shape::Join => None,
+        Shape::Plain | Shape::Join | Shape::Late => None,
     };
     let state = ElementInstance {
         element: *element,
         parent: *parent,
-        stage: Stage::Entered,
+        stage,
         variables: Variables::new(),
         scope,
         waits: Vec::new(),
@@ -302,6 +349,7 @@ fn remove(instance: &mut Instance, key: ElementInstanceKey) {
     let Some(state) = instance.elements.remove(&key) else {
         return;
     };
+    instance.listening.remove(&key);
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
     }
@@ -343,13 +391,44 @@ fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
     }
 }
 
-/// Notes a wait. An activity only holds the waits of its boundary events; everything else waits itself.
-fn wait(definition: &Definition, instance: &mut Instance, owner: ElementInstanceKey, wait: Wait) {
-    let Some(state) = instance.elements.get_mut(&owner) else {
+/// Remembers whether a condition has been met.
+fn hold(instance: &mut Instance, owner: ElementInstanceKey, element: ElementIndex, now: bool) {
+    instance.change_waits(owner, |waits| {
+        for wait in waits.iter_mut().filter(|wait| wait.element == element) {
+            if let WaitFor::Condition { held } = &mut wait.kind {
+                *held = now;
+            }
+        }
+    });
+}
+
+/// Takes the rest of the tokens of a complex gateway.
+fn reset(definition: &Definition, instance: &mut Instance, key: ElementInstanceKey, element: ElementIndex) {
+    let Some(state) = instance.elements.get_mut(&key) else {
         return;
     };
-    if definition.element(wait.element).host != Some(state.element) {
+    let parent = state.parent;
+    let Stage::Joined { taken, .. } = &mut state.stage else {
+        return;
+    };
+    let taken = std::mem::take(taken);
+    state.stage = Stage::Entered;
+    let rest = definition.element(element).incoming.iter().copied();
+    let rest: Vec<FlowIndex> = rest.filter(|flow| !taken.contains(flow)).collect();
+    if let Some(scope) = instance.scope_mut(parent) {
+        scope.take_each(&rest);
+    }
+}
+
+/// Notes a wait. An activity only holds the waits of its boundary events, and a scope those of its event sub-processes;
+/// everything else waits itself.
+fn wait(definition: &Definition, instance: &mut Instance, owner: ElementInstanceKey, wait: Wait) {
+    let event = definition.event_of(wait.element);
+    if let Some(state) = instance.elements.get_mut(&owner)
+        && definition.element(event).host != Some(state.element)
+        && definition.listener_of(event).is_none()
+    {
         state.stage = Stage::Waiting;
     }
-    state.waits.push(wait);
+    instance.change_waits(owner, |waits| waits.push(wait));
 }

@@ -219,11 +219,24 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::UserTaskAssigned { key, .. }
         | Event::UserTaskCompleted { key, .. }
         | Event::ErrorThrown { key, .. }
-        | Event::ErrorCaught { key, .. } => key.0,
+        | Event::ErrorCaught { key, .. }
+        | Event::MessagePublished { key, .. }
+        | Event::SignalThrown { key, .. }
+        | Event::EscalationThrown { key, .. }
+        | Event::EscalationCaught { key, .. }
+        | Event::EscalationUncaught { key, .. }
+        | Event::GatewayOpened { key, .. }
+        | Event::GatewayReset { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }
         | Event::MessageSubscribed { owner, .. }
-        | Event::MessageCorrelated { owner, .. } => owner.0,
+        | Event::MessageCorrelated { owner, .. }
+        | Event::SignalSubscribed { owner, .. }
+        | Event::SignalCaught { owner, .. }
+        | Event::ConditionAwaited { owner, .. }
+        | Event::ConditionMet { owner, .. }
+        | Event::ConditionLapsed { owner, .. }
+        | Event::WaitsClosed { owner, .. } => owner.0,
         Event::SequenceFlowTaken { scope, .. }
         | Event::TokensRemoved { scope }
         | Event::VariablesSet { scope, .. } => scope.0,

@@ -401,6 +401,178 @@ pub enum Event {
     /// An operator let the instance go.
     #[n(31)]
     InstanceReleased,
+    /// A message was sent.
+    #[n(40)]
+    MessagePublished {
+        /// The element instance that sent it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The message's name.
+        #[n(2)]
+        name: String,
+        /// The correlation key.
+        #[n(3)]
+        correlation_key: String,
+        /// Its payload.
+        #[n(4)]
+        variables: Variables,
+        /// How long it may wait for a taker, in milliseconds.
+        #[n(5)]
+        ttl_ms: Option<i64>,
+    },
+    /// A signal was thrown.
+    #[n(41)]
+    SignalThrown {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The signal's name.
+        #[n(2)]
+        name: String,
+        /// Its payload.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// A signal is waited for.
+    #[n(42)]
+    SignalSubscribed {
+        /// The element instance that waits; the instance itself for an event sub-process at the top.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The signal event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The signal's name, where the model computes it.
+        #[n(2)]
+        name: Option<String>,
+    },
+    /// A signal came.
+    #[n(43)]
+    SignalCaught {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The signal event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on; the root scope while it waits for others too.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+        /// Its payload.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// An escalation was thrown.
+    #[n(44)]
+    EscalationThrown {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+    },
+    /// An escalation was caught.
+    #[n(45)]
+    EscalationCaught {
+        /// The instance of the event that caught it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// That event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+        /// Variables for the scope that caught it.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// An escalation found nothing that catches it, and has no further consequence here.
+    #[n(46)]
+    EscalationUncaught {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+    },
+    /// A condition is waited for.
+    #[n(47)]
+    ConditionAwaited {
+        /// The element instance that waits; the instance itself for an event sub-process at the top.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A condition became true.
+    #[n(48)]
+    ConditionMet {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on; the root scope while it waits for others too.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+    },
+    /// A condition that had been true no longer is, so that it can become true again.
+    #[n(49)]
+    ConditionLapsed {
+        /// The element instance that waits.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An event is no longer waited for, although what waited for it lives on.
+    #[n(50)]
+    WaitsClosed {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A complex gateway has let tokens through and waits for the rest of those that come to it.
+    #[n(51)]
+    GatewayOpened {
+        /// The gateway's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The gateway.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A complex gateway took the rest of its tokens and begins again.
+    #[n(52)]
+    GatewayReset {
+        /// The gateway's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The gateway.
+        #[n(1)]
+        element: ElementIndex,
+    },
 }
 
 /// What an incident stopped, and so what is tried again.
@@ -419,4 +591,7 @@ pub enum Resume {
     /// The tokens that stand on flows.
     #[n(3)]
     Tokens,
+    /// What a scope listens for: the starts of its event sub-processes.
+    #[n(10)]
+    Listeners,
 }

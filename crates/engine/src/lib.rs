@@ -17,6 +17,7 @@ mod element;
 mod event;
 mod history;
 mod mapping;
+mod reach;
 mod state;
 mod text;
 mod timer;

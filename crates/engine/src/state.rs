@@ -10,5 +10,5 @@ pub(crate) use element::{ElementInstance, Stage, Wait, WaitFor};
 pub(crate) use instance::Phase;
 pub use instance::{IncidentState, Instance};
 pub(crate) use scope::Scope;
-pub(crate) use view::message_name;
+pub(crate) use view::awaited_name;
 pub use view::{TokenState, TokenView, WaitKind, WaitView};

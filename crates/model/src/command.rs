@@ -94,6 +94,15 @@ pub enum CommandKind {
         /// Its payload.
         variables: Variables,
     },
+    /// A signal was thrown that the instance waits for.
+    CatchSignal {
+        /// The element instance that waits (the host, for a boundary event).
+        owner: ElementInstanceKey,
+        /// The signal event.
+        element: ElementIndex,
+        /// Its payload.
+        variables: Variables,
+    },
     /// Change variables from outside.
     SetVariables {
         /// The scope; [`ElementInstanceKey::ROOT`] for the instance itself.

@@ -27,9 +27,9 @@ pub enum Effect {
         /// The timer event.
         element: ElementIndex,
     },
-    /// A message to wait for.
+    /// A message or signal to wait for.
     Subscribe(Subscription),
-    /// The message is no longer wanted, or has come.
+    /// The message or signal is no longer wanted, or has come.
     Unsubscribe {
         /// Who waited.
         owner: ElementInstanceKey,
@@ -40,6 +40,25 @@ pub enum Effect {
     RaiseIncident(Incident),
     /// The incident is gone.
     CloseIncident(IncidentKey),
+    /// A message that the instance sends. It happens once, with the commit, and is not part of what is outstanding.
+    PublishMessage {
+        /// Its name.
+        name: String,
+        /// Its correlation key; empty when the model gives none.
+        correlation_key: String,
+        /// Its payload.
+        variables: Variables,
+        /// How long it may wait for a taker, in milliseconds; none for the host's own limit.
+        ttl_ms: Option<i64>,
+    },
+    /// A signal that the instance throws. It happens once, with the commit, and is not part of what is outstanding.
+    /// The instance that throws it has taken it already: it goes to every other one, and to the start events.
+    BroadcastSignal {
+        /// Its name.
+        name: String,
+        /// Its payload.
+        variables: Variables,
+    },
     /// The instance has ended.
     Ended(SubStatus),
 }
@@ -93,14 +112,26 @@ pub struct Timer {
     pub due_at: Timestamp,
 }
 
-/// A message to wait for.
+/// What a subscription waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SubscriptionKind {
+    /// A message, which one taker gets.
+    #[default]
+    Message,
+    /// A signal, which everyone gets who waits for it.
+    Signal,
+}
+
+/// A message or signal to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
+    /// Which of the two.
+    pub kind: SubscriptionKind,
     /// Who waits (the host, for a boundary event).
     pub owner: ElementInstanceKey,
     /// The message event or receive task.
     pub element: ElementIndex,
-    /// The message's name.
+    /// The name of the message or signal.
     pub message_name: Arc<str>,
     /// The evaluated correlation key; empty when the model gives none.
     pub correlation_key: String,

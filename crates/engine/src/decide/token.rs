@@ -4,7 +4,7 @@ use tidegate_model::{ElementIndex, ElementInstanceKey};
 
 use crate::decide::{Step, Turn};
 use crate::definition::FlowIndex;
-use crate::element::{Active, Shape};
+use crate::element::{Active, Shape, Waiter};
 use crate::event::{Event, Resume};
 use crate::mapping;
 use crate::state::{ElementInstance, Phase, Scope, Stage};
@@ -21,8 +21,7 @@ impl<'a> Turn<'a> {
         if scope.tokens_on(flow) == 0 || !self.is_ready(scope, element) {
             return;
         }
-        if self.instance.elements.len() >= self.definition.limits.live_elements {
-            self.too_many("too-many-elements", "has too many live elements", element);
+        if self.is_full(element) {
             return;
         }
         let key = self.next_key();
@@ -33,6 +32,15 @@ impl<'a> Turn<'a> {
             flow: Some(flow),
         });
         self.then(Step::Activate(key));
+    }
+
+    /// True, with an incident, if one more element instance before `element` would be too many.
+    pub(crate) fn is_full(&mut self, element: ElementIndex) -> bool {
+        let full = self.instance.elements.len() >= self.definition.limits.live_elements;
+        if full {
+            self.too_many("too-many-elements", "has too many live elements", element);
+        }
+        full
     }
 
     /// Stops the tokens that stand on flows, once for all of them.
@@ -62,6 +70,8 @@ impl<'a> Turn<'a> {
         let info = self.definition.element(element);
         match info.behaviour.shape() {
             Shape::Join => scope.has_each(&info.incoming),
+            // It is asked when nothing else goes on.
+            Shape::Late => false,
             Shape::Plain | Shape::Scope if info.start_quantity > 1 => {
                 let waiting = info.incoming.iter().map(|flow| u64::from(scope.tokens_on(*flow)));
                 waiting.sum::<u64>() >= u64::from(info.start_quantity)
@@ -73,8 +83,14 @@ impl<'a> Turn<'a> {
     /// An element instance begins: input mappings, attached events, then what it does.
     pub(crate) fn activate(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
-        if state.stage != Stage::Entered {
-            return;
+        match state.stage {
+            Stage::Entered | Stage::Joined { open: false, .. } => {}
+            Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Leaving { .. }
+            | Stage::Joined { open: true, .. } => return,
         }
         let element = state.element;
         let mark = self.out.mark();
@@ -106,12 +122,16 @@ impl<'a> Turn<'a> {
             locals,
         };
         self.arm_boundaries(&me)?;
+        self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
         info.behaviour.activate(self, &me)
     }
 
     /// An element instance has done what it does: its results go where they belong.
     pub(crate) fn complete(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
+        if matches!(state.stage, Stage::Joined { open: true, .. }) {
+            return self.reset(key);
+        }
         let mark = self.out.mark();
         match self.results(key, state) {
             Ok(()) if self.out.mark() == mark => self.leave(key),
@@ -128,9 +148,12 @@ impl<'a> Turn<'a> {
     fn results(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
         let results = match &state.stage {
             Stage::Leaving { results } => Some(results),
-            Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => {
-                None
-            }
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Joined { .. } => None,
         };
         let info = self.definition.element(state.element);
         match info.mapping.as_deref() {
@@ -167,12 +190,20 @@ impl<'a> Turn<'a> {
             Ok(flows) => flows,
             Err(failure) => return self.incident(key, element, Resume::Completion, *failure),
         };
-        self.event(Event::ElementCompleted { key, element });
+        match info.behaviour.stays(&me) {
+            true => self.event(Event::GatewayOpened { key, element }),
+            false => self.event(Event::ElementCompleted { key, element }),
+        }
+        self.take_all(parent, flows, info.completion_quantity);
+    }
+
+    /// Puts tokens on flows; without a flow the scope may have ended.
+    pub(crate) fn take_all(&mut self, scope: ElementInstanceKey, flows: Vec<FlowIndex>, count: u32) {
         if flows.is_empty() {
-            self.then(Step::CloseScope(parent));
+            self.then(Step::CloseScope(scope));
         }
         for flow in flows {
-            self.take(parent, flow, info.completion_quantity);
+            self.take(scope, flow, count);
         }
     }
 

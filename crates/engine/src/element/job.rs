@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::document::{Extension, Namespace};
+use tidegate_model::document::{Extension, Namespace, NodeId};
 
 use crate::compile::{Reader, VENDORS};
 use crate::decide::Turn;
@@ -49,10 +49,15 @@ impl JobSpec {
         if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
             return Some(read_zeebe(reader, definition));
         }
-        let vendor = VENDORS
+        Self::read_topic(reader, reader.node)
+    }
+
+    /// Reads the external task that `node` asks for, the element or one of its event definitions.
+    pub(crate) fn read_topic(reader: &mut Reader<'_>, node: NodeId) -> Option<Option<Self>> {
+        let element = reader.document.get(node);
+        let topic = VENDORS
             .iter()
-            .find(|vendor| reader.element.attribute_in(vendor, "topic").is_some())?;
-        let topic = reader.element.attribute_in(vendor, "topic")?;
+            .find_map(|vendor| element.attribute_in(vendor, "topic"))?;
         if topic.trim().is_empty() {
             return Some(missing_type(reader));
         }

@@ -1,4 +1,4 @@
-//! Service tasks, and send and business rule tasks that are done by a job.
+//! Service tasks, and business rule tasks that are done by a job.
 
 use crate::compile::Reader;
 use crate::element::{Behaviour, JobSpec, job};

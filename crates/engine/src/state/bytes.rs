@@ -11,7 +11,9 @@ use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
 use crate::state::{ElementInstance, IncidentState, Instance, Phase, Scope, Stage, Wait};
 
-const PARTS: u64 = 9;
+const PARTS: u64 = 10;
+/// Parts that every state has; what came later is at its end.
+const PARTS_OF_FIRST: u64 = 9;
 const ELEMENT_PARTS: u64 = 8;
 const INCIDENT_PARTS: u64 = 6;
 
@@ -51,12 +53,24 @@ impl Instance {
                 .iter()
                 .all(|(flow, _)| flow.index() < definition.flows.len())
         };
+        let waits = |waits: &[Wait]| waits.iter().all(|wait| element(wait.element));
+        let stage = |stage: &Stage| match stage {
+            Stage::Joined { taken, .. } => taken.iter().all(|flow| flow.index() < definition.flows.len()),
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Leaving { .. } => true,
+        };
         let whole = scope(&self.root)
+            && waits(&self.waits)
             && self.incidents.values().all(|incident| element(incident.element))
             && self.last_completed.is_none_or(|(_, index)| element(index))
             && self.elements.values().all(|instance| {
                 element(instance.element)
-                    && instance.waits.iter().all(|wait| element(wait.element))
+                    && waits(&instance.waits)
+                    && stage(&instance.stage)
                     && instance.scope.as_deref().is_none_or(scope)
             });
         match whole {
@@ -105,14 +119,21 @@ impl Instance {
         match &self.last_completed {
             Some((element_key, element)) => {
                 key::encode(element_key, out, base)?;
-                out.encode(element)?.ok()
+                out.encode(element)?
             }
-            None => out.u8(0)?.u8(0)?.ok(),
-        }
+            None => out.u8(0)?.u8(0)?,
+        };
+        out.encode(&self.waits)?.ok()
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
     fn linked(mut self) -> Result<Self, CorruptState> {
+        let waiting = self.elements.iter().map(|(key, state)| (*key, &state.waits));
+        let waiting = waiting.chain([(ElementInstanceKey(self.key.0), &self.waits)]);
+        self.listening = waiting
+            .filter(|(_, waits)| waits.iter().any(|wait| wait.kind.is_internal()))
+            .map(|(owner, _)| owner)
+            .collect();
         let links: Vec<_> = self
             .elements
             .iter()
@@ -167,7 +188,13 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let last: ElementInstanceKey = key::decode(decoder, base)?;
     let element = decoder.decode::<ElementIndex>()?;
     instance.last_completed = (last != ElementInstanceKey::ROOT).then_some((last, element));
-    skip_to(decoder, parts, PARTS)?;
+    let known = if (parts as u64) < PARTS {
+        PARTS_OF_FIRST
+    } else {
+        instance.waits = decoder.decode::<Vec<Wait>>()?;
+        PARTS
+    };
+    skip_to(decoder, parts, known)?;
     Ok(instance)
 }
 

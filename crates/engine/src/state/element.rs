@@ -3,6 +3,7 @@
 use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, Timestamp, Variables};
 
+use crate::definition::FlowIndex;
 use crate::state::Scope;
 use crate::timer::Repeat;
 
@@ -58,6 +59,14 @@ pub(crate) enum Stage {
         #[n(0)]
         results: Variables,
     },
+    /// A complex gateway took a token from each of these flows; once `open`, it waits for the rest.
+    #[n(10)]
+    Joined {
+        #[n(0)]
+        taken: Vec<FlowIndex>,
+        #[n(1)]
+        open: bool,
+    },
 }
 
 /// One event that is waited for, named by the element that receives it.
@@ -86,13 +95,30 @@ pub(crate) enum WaitFor {
         #[n(1)]
         correlation_key: String,
     },
+    #[n(10)]
+    Signal {
+        #[n(0)]
+        name: Option<String>,
+    },
+    #[n(11)]
+    Condition {
+        /// True where it has been met and has not lapsed since.
+        #[n(0)]
+        held: bool,
+    },
+}
+
+impl WaitFor {
+    /// True if the instance itself must look for it when it changes.
+    pub(crate) fn is_internal(&self) -> bool {
+        match self {
+            Self::Signal { .. } | Self::Condition { .. } => true,
+            Self::Timer { .. } | Self::Message { .. } => false,
+        }
+    }
 }
 
 impl ElementInstance {
-    pub(crate) fn wait(&self, element: ElementIndex) -> Option<&Wait> {
-        self.waits.iter().find(|wait| wait.element == element)
-    }
-
     /// True if its job may be worked on.
     pub(crate) fn has_open_job(&self) -> bool {
         matches!(self.stage, Stage::Job { .. }) && self.incident.is_none()

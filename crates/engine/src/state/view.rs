@@ -72,6 +72,10 @@ pub enum WaitKind {
         /// Its correlation key.
         correlation_key: String,
     },
+    /// A signal of this name.
+    Signal(Arc<str>),
+    /// A condition, by its text.
+    Condition(Arc<str>),
 }
 
 impl WaitKind {
@@ -82,10 +86,12 @@ impl WaitKind {
             Self::UserTask(_) => "userTask",
             Self::Timer(_) => "timer",
             Self::Message { .. } => "message",
+            Self::Signal(_) => "signal",
+            Self::Condition(_) => "condition",
         }
     }
 
-    /// The detail as text: job type, assignee, due time, or name and key.
+    /// The detail as text: job type, assignee, due time, name and key, or condition.
     pub fn detail(&self) -> String {
         match self {
             Self::Job(job_type) => job_type.to_string(),
@@ -99,6 +105,7 @@ impl WaitKind {
                 name,
                 correlation_key,
             } => format!("{name} / {correlation_key}"),
+            Self::Signal(name) | Self::Condition(name) => name.to_string(),
         }
     }
 }
@@ -115,8 +122,20 @@ impl Instance {
         let live = self.elements.iter().map(|(key, instance)| {
             let state = match (&instance.stage, instance.incident) {
                 (_, Some(_)) => TokenState::Incident,
-                (Stage::Entered | Stage::Running | Stage::Leaving { .. }, None) => TokenState::Active,
-                (Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting, None) => TokenState::Waiting,
+                (
+                    Stage::Entered
+                    | Stage::Running
+                    | Stage::Leaving { .. }
+                    | Stage::Joined { open: false, .. },
+                    None,
+                ) => TokenState::Active,
+                (
+                    Stage::Job { .. }
+                    | Stage::UserTask { .. }
+                    | Stage::Waiting
+                    | Stage::Joined { open: true, .. },
+                    None,
+                ) => TokenState::Waiting,
             };
             view(instance.element, Some(*key), state)
         });
@@ -130,7 +149,10 @@ impl Instance {
             .map(|(flow, _)| {
                 let element = definition.flow(*flow).target;
                 let info = definition.element(element);
-                let joins = info.behaviour.shape() == Shape::Join || info.start_quantity > 1;
+                let joins = match info.behaviour.shape() {
+                    Shape::Join | Shape::Late => true,
+                    Shape::Plain | Shape::Scope => info.start_quantity > 1,
+                };
                 view(
                     element,
                     None,
@@ -147,23 +169,21 @@ impl Instance {
     /// Everything the instance waits for, oldest first.
     pub fn waiting_for(&self, definition: &Definition) -> Vec<WaitView> {
         let mut all = Vec::new();
+        let view = |key: ElementInstanceKey, element: ElementIndex, kind| {
+            let element_id = Arc::clone(&definition.element(element).id);
+            WaitView {
+                element_id,
+                element,
+                element_instance: key,
+                kind,
+            }
+        };
+        let own = self.as_owner(ElementInstanceKey::ROOT);
+        let awaited = |key, wait: &Wait| view(key, wait.element, awaited(definition, wait));
+        all.extend(self.waits.iter().map(|wait| awaited(own, wait)));
         for (key, instance) in &self.elements {
-            let view = |element: ElementIndex, kind| {
-                let element_id = Arc::clone(&definition.element(element).id);
-                WaitView {
-                    element_id,
-                    element,
-                    element_instance: *key,
-                    kind,
-                }
-            };
-            all.extend(work(definition, instance).map(|kind| view(instance.element, kind)));
-            all.extend(
-                instance
-                    .waits
-                    .iter()
-                    .map(|wait| view(wait.element, awaited(definition, wait))),
-            );
+            all.extend(work(definition, instance).map(|kind| view(*key, instance.element, kind)));
+            all.extend(instance.waits.iter().map(|wait| awaited(*key, wait)));
         }
         all
     }
@@ -198,7 +218,7 @@ fn work(definition: &Definition, instance: &ElementInstance) -> Option<WaitKind>
             ))
         }
         Stage::UserTask { assignee, .. } => Some(WaitKind::UserTask(assignee.clone())),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => None,
     }
 }
 
@@ -211,17 +231,24 @@ fn awaited(definition: &Definition, wait: &Wait) -> WaitKind {
         } => WaitKind::Message {
             name: match name {
                 Some(computed) => computed.as_str().into(),
-                None => message_name(definition, wait.element),
+                None => awaited_name(definition, wait.element),
             },
             correlation_key: correlation_key.clone(),
         },
+        WaitFor::Signal { name } => WaitKind::Signal(match name {
+            Some(computed) => computed.as_str().into(),
+            None => awaited_name(definition, wait.element),
+        }),
+        WaitFor::Condition { .. } => WaitKind::Condition(awaited_name(definition, wait.element)),
     }
 }
 
-/// The fixed name of the message that `element` receives.
-pub(crate) fn message_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
+/// The fixed name of the message or signal that `element` receives, or the text of its condition.
+pub(crate) fn awaited_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
     let fixed = match definition.element(element).behaviour.trigger() {
         Some(Trigger::Message(message)) => message.name.literal(),
+        Some(Trigger::Signal(signal)) => signal.name.literal(),
+        Some(Trigger::Condition(condition)) => Some(&condition.text),
         Some(Trigger::Timer(_)) | None => None,
     };
     fixed.map_or_else(|| "".into(), Arc::clone)

@@ -187,6 +187,8 @@ impl Host {
             | Effect::CloseIncident(_) => {
                 self.open.remove(&identity(effect));
             }
+            // They happen once, with the commit.
+            Effect::PublishMessage { .. } | Effect::BroadcastSignal { .. } => {}
             Effect::Ended(sub_status) => {
                 self.ended += 1;
                 assert_eq!(self.instance.ended(), Some(*sub_status));
@@ -272,6 +274,8 @@ fn identity(effect: &Effect) -> String {
         Effect::Unsubscribe { owner, element } => format!("message {owner} {element:?}"),
         Effect::RaiseIncident(incident) => format!("incident {}", incident.key),
         Effect::CloseIncident(key) => format!("incident {key}"),
+        Effect::PublishMessage { name, .. } => format!("publish {name}"),
+        Effect::BroadcastSignal { name, .. } => format!("broadcast {name}"),
         Effect::Ended(_) => "ended".to_owned(),
     }
 }
