@@ -11,6 +11,10 @@ use crate::effects::{closed_by, opened_by};
 use crate::event::Event;
 use crate::state::Instance;
 
+/// Turns of repeated activities that one command may lead to, for each step that it may take: a turn has a bound of its
+/// own far more often than a token that goes round.
+const TURNS_A_STEP: usize = 10;
+
 /// Decides one step from the state as it is. Only a [`Step::Command`] can be refused.
 ///
 /// # Errors
@@ -48,6 +52,8 @@ fn decide_into(
         Step::Activate(key) => turn.activate(key),
         Step::Complete(key) => turn.complete(key),
         Step::Leave(key) => turn.leave(key),
+        Step::Next(key) => turn.next(key),
+        Step::Call(key) => turn.again(key),
         Step::CloseScope(scope) => turn.close_scope(scope),
     }
     Ok(())
@@ -81,7 +87,7 @@ pub fn advance(
     )?;
     events.push(Event::Caused { time: now, cause });
     let mut queue = VecDeque::with_capacity(8);
-    let mut entered = 0;
+    let (mut entered, mut turned) = (0, 0);
     loop {
         for event in decision.events.drain(..) {
             closed_by(definition, instance, &event, effects);
@@ -108,6 +114,21 @@ pub fn advance(
                     out: &mut decision,
                 };
                 turn.too_many("too-many-steps", "took too many steps without waiting", element);
+                continue;
+            }
+        }
+        if let Step::Next(key) = step {
+            turned += 1;
+            if turned > definition.limits.steps.saturating_mul(TURNS_A_STEP) {
+                turned = 0;
+                let mut turn = Turn {
+                    definition,
+                    instance,
+                    now,
+                    keys,
+                    out: &mut decision,
+                };
+                turn.too_many_turns(key);
                 continue;
             }
         }

@@ -31,6 +31,10 @@ pub enum Step {
     Complete(ElementInstanceKey),
     /// An element instance is left by its outgoing flows.
     Leave(ElementInstanceKey),
+    /// Something ended inside an element instance that decides what comes next: a turn, a handler, an activity.
+    Next(ElementInstanceKey),
+    /// A call activity calls once more.
+    Call(ElementInstanceKey),
     /// A scope may have ended.
     CloseScope(ElementInstanceKey),
 }

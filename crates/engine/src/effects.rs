@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::effect::{Incident, Job, Subscription, Timer, UserTask};
+use tidegate_model::effect::{Child, Incident, Job, Subscription, Timer, UserTask};
 use tidegate_model::{Effect, ElementInstanceKey, IncidentKey, SubStatus};
 
 use crate::definition::Definition;
@@ -88,12 +88,24 @@ pub(crate) fn closed_by(
         | Event::ErrorThrown { .. }
         | Event::ErrorCaught { .. }
         | Event::IncidentRaised {
-            resume: Resume::Activation | Resume::Completion | Resume::Tokens,
+            resume:
+                Resume::Activation | Resume::Completion | Resume::Tokens | Resume::Next | Resume::Call,
             ..
         }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        // A child that has ended is known to be gone by whoever said so.
+        | Event::ChildEnded { .. }
+        | Event::ChildCalled { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -106,7 +118,8 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::JobFailed { key, .. }
         | Event::JobRetried { key, .. }
         | Event::UserTaskCreated { key, .. }
-        | Event::UserTaskAssigned { key, .. } => {
+        | Event::UserTaskAssigned { key, .. }
+        | Event::ChildCalled { key, .. } => {
             let state = after.elements.get(key);
             effects.extend(state.and_then(|state| work(definition, after, *key, state)));
         }
@@ -152,6 +165,15 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        | Event::ChildEnded { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -199,6 +221,14 @@ fn work(
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
         })),
+        Stage::Call(call) => Some(Effect::StartChild(Child {
+            instance: call.child,
+            owner: key,
+            process_id: call.process_id.clone(),
+            binding: call.binding.clone(),
+            variables: call.variables.clone(),
+            business_key: call.business_key.clone(),
+        })),
         Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
     }
 }
@@ -208,6 +238,10 @@ fn work_gone(key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect>
         // A job that an incident stopped is gone already.
         Stage::Job { .. } => state.incident.is_none().then_some(Effect::JobGone(key)),
         Stage::UserTask { .. } => Some(Effect::CloseUserTask(key)),
+        Stage::Call(call) => Some(Effect::CancelChild {
+            instance: call.child,
+            owner: key,
+        }),
         Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
     }
 }

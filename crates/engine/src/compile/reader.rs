@@ -43,6 +43,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads another element of the file in the place of this one.
+    pub(crate) fn inside(&mut self, node: NodeId) -> Reader<'_> {
+        Reader {
+            document: self.document,
+            node,
+            element: self.document.get(node),
+            parent: self.parent,
+            options: self.options,
+            diagnostics: self.diagnostics,
+        }
+    }
+
     /// Refuses the element.
     pub(crate) fn refuse<T>(&mut self, code: &str, message: &str, hint: &str) -> Option<T> {
         self.refuse_at(self.element.position, code, message, hint)
@@ -183,6 +195,40 @@ impl<'a> Reader<'a> {
         Text::read(text)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
+    }
+
+    /// Reads a text that is an expression, marked as one or not. Without a language of its own, that of the file.
+    pub(crate) fn expression(
+        &mut self,
+        text: &str,
+        language: Option<&str>,
+        position: Position,
+    ) -> Option<Computed> {
+        let document = self.document;
+        let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
+        Computed::read(text, language)
+            .map_err(|error| self.syntax(text, &error, position))
+            .ok()
+    }
+
+    /// The variable that a reference to a data object, property, input, output or store stands for: its name, else its
+    /// id.
+    pub(crate) fn data_name(&self, reference: &str) -> String {
+        let found = self.document.by_id(reference).map(|node| self.document.get(node));
+        let Some(element) = found else {
+            return reference.to_owned();
+        };
+        let name = element.name().map(str::trim).filter(|name| !name.is_empty());
+        let behind = ["dataObjectRef", "dataStoreRef"]
+            .into_iter()
+            .find_map(|attribute| self.document.by_id(element.attribute(attribute)?))
+            .map(|node| self.document.get(node));
+        // All references to one data object are one variable.
+        let of_object = behind
+            .and_then(|object| object.name())
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        of_object.or(name).unwrap_or(reference).to_owned()
     }
 
     /// Reads FEEL, with or without the leading `=`.

@@ -19,7 +19,9 @@ pub(super) fn check(
     let scopes = Scopes::of(definition);
     definition.starts = checker.process_starts(definition, process, &scopes.top, diagnostics);
     for (position, inside) in scopes.inside.iter().enumerate() {
-        if definition.elements[position].kind == "subProcess" {
+        if definition.elements[position].kind == "adHocSubProcess" {
+            definition.elements[position].starts = implicit_starts(definition, inside);
+        } else if matches!(definition.elements[position].kind, "subProcess" | "transaction") {
             definition.elements[position].starts =
                 checker.sub_process_starts(definition, position, inside, diagnostics);
         }
@@ -264,6 +266,8 @@ impl Checker<'_> {
             open.extend(info.outgoing.iter().map(|flow| definition.flow(*flow).target));
             open.extend(&info.boundaries);
             open.extend(&info.starts);
+            open.extend(info.compensation);
+            open.extend(info.compensation_sub_process);
         }
         for (element, info) in definition.elements.iter().enumerate() {
             if !seen[element] {
@@ -282,7 +286,7 @@ impl Checker<'_> {
 fn implicit_starts(definition: &Definition, scope: &[ElementIndex]) -> Vec<ElementIndex> {
     let begins = |index: &ElementIndex| {
         let info = definition.element(*index);
-        info.incoming.is_empty() && info.kind != "boundaryEvent"
+        info.incoming.is_empty() && info.kind != "boundaryEvent" && !info.is_for_compensation
     };
     scope.iter().copied().filter(begins).collect()
 }

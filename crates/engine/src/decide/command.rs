@@ -92,6 +92,34 @@ impl<'a> Turn<'a> {
                 message,
                 variables,
             } => self.message(owner, element, message, variables),
+            CommandKind::ChildCompleted {
+                owner,
+                child,
+                variables,
+            } => self.child_completed(owner, child, variables),
+            CommandKind::ChildFaulted {
+                owner,
+                child,
+                code,
+                message,
+                variables,
+            } => self.child_faulted(owner, child, (&code, message, variables)),
+            CommandKind::ChildEscalated {
+                owner,
+                child,
+                code,
+                variables,
+            } => self.child_escalated(owner, child, &code, variables),
+            CommandKind::ChildCancelled { owner, child } => {
+                let message =
+                    "an operator cancelled the called instance. Retry to call it again, or cancel this one.";
+                self.child_lost(owner, child, ("child-cancelled", message.to_owned()))
+            }
+            CommandKind::ChildNotStarted {
+                owner,
+                child,
+                message,
+            } => self.child_lost(owner, child, ("child-not-started", message)),
             CommandKind::SetVariables { scope, variables } => {
                 let alive =
                     self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
@@ -168,6 +196,7 @@ impl<'a> Turn<'a> {
             | Stage::UserTask { .. }
             | Stage::Waiting
             | Stage::Running
+            | Stage::Call(_)
             | Stage::Leaving { .. } => 0,
         };
         let (element, retries) = (state.element, retries.unwrap_or(left));
@@ -208,7 +237,10 @@ impl<'a> Turn<'a> {
                     retries,
                 });
             }
-            (Resume::Tokens, _) | (Resume::Activation | Resume::Completion | Resume::Job, None) => {
+            (Resume::Next, Some(key)) => self.then(Step::Next(key)),
+            (Resume::Call, Some(key)) => self.then(Step::Call(key)),
+            (Resume::Tokens, _)
+            | (Resume::Activation | Resume::Completion | Resume::Job | Resume::Next | Resume::Call, None) => {
                 self.enter_again();
             }
         }

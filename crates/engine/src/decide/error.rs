@@ -47,6 +47,10 @@ impl Turn<'_> {
 
     fn catcher(&self, host: ElementInstanceKey, code: &str) -> Option<ElementIndex> {
         let host = self.instance.elements.get(&host)?;
+        // The events attached to a repeated activity belong to the whole of it.
+        if host.turn().is_some() {
+            return None;
+        }
         let boundaries = &self.definition.element(host.element).boundaries;
         let catching = |wanted: Option<&str>| {
             boundaries.iter().copied().find(|boundary| {

@@ -2,7 +2,7 @@
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, ErrorCatch, Trigger};
+use crate::element::{Active, Behaviour, ErrorCatch, Trigger, cancel, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -26,6 +26,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
                 "a boundary event must say what it waits for",
                 "add a timer, message or error event definition",
             );
+        }
+        [definition] if reader.tag(*definition) == compensation::DEFINITION => {
+            return compensation::read_catch();
+        }
+        [definition] if reader.tag(*definition) == cancel::DEFINITION => {
+            return cancel::read_boundary(reader);
         }
         [definition] => definition,
         several => return reader.unsupported_event(several),

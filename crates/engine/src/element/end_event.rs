@@ -5,7 +5,7 @@ use tidegate_model::Variables;
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::definition::FlowIndex;
-use crate::element::{Active, Behaviour};
+use crate::element::{Active, Behaviour, cancel, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         };
     };
     match reader.tag(*definition) {
+        compensation::DEFINITION => compensation::read_throw(reader, *definition),
+        cancel::DEFINITION => cancel::read_end(reader),
         "terminateEventDefinition" => Some(Box::new(EndEvent::Terminate)),
         "errorEventDefinition" => {
             let Some(error) = reader.error(*definition)? else {

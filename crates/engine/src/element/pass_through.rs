@@ -2,7 +2,7 @@
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour};
+use crate::element::{Active, Behaviour, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(super) fn read_task(_: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
 pub(super) fn read_throw_event(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     match reader.event_definitions().as_slice() {
         [] => Some(Box::new(PassThrough)),
+        [only] if reader.tag(*only) == compensation::DEFINITION => compensation::read_throw(reader, *only),
         definitions => reader.unsupported_event(definitions),
     }
 }

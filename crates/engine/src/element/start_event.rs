@@ -5,7 +5,7 @@ use tidegate_model::Timestamp;
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::definition::StarterTrigger;
-use crate::element::{Active, Behaviour, MessageSpec, Trigger};
+use crate::element::{Active, Behaviour, MessageSpec, Trigger, compensation};
 use crate::text::Failure;
 use crate::timer::Schedule;
 
@@ -24,6 +24,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
             false => reader.unsupported_event(&definitions),
         };
     };
+    if reader.is_in_event_sub_process() && reader.tag(*definition) == compensation::DEFINITION {
+        return compensation::read_catch();
+    }
     if reader.is_in_event_sub_process() {
         return reader.unsupported("the start event of an event sub-process");
     }

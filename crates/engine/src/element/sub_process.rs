@@ -1,8 +1,8 @@
-//! The embedded sub-process: a scope that ends when nothing lives in it any more.
+//! The embedded sub-process, and the transaction: a scope that ends when nothing lives in it any more.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, Shape};
+use crate::element::{Active, Behaviour, Shape, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -10,6 +10,7 @@ struct SubProcess;
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     match reader.element.attribute("triggeredByEvent") {
+        Some("true") if compensation::begins(reader) => Some(Box::new(SubProcess)),
         Some("true") => reader.unsupported("an event sub-process"),
         Some(_) | None => Some(Box::new(SubProcess)),
     }

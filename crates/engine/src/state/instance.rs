@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
 
+use crate::definition::Definition;
 use crate::event::Resume;
-use crate::state::{ElementInstance, Scope, Stage};
+use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Instance {
     pub(crate) elements: BTreeMap<ElementInstanceKey, ElementInstance>,
     pub(crate) incidents: BTreeMap<IncidentKey, IncidentState>,
     pub(crate) last_completed: Option<(ElementInstanceKey, ElementIndex)>,
+    /// What can be compensated.
+    pub(crate) completed: CompletedActivities,
 }
 
 /// Where an instance is in its life.
@@ -64,6 +67,7 @@ impl Instance {
             elements: BTreeMap::new(),
             incidents: BTreeMap::new(),
             last_completed: None,
+            completed: CompletedActivities::default(),
         }
     }
 
@@ -160,6 +164,15 @@ impl Instance {
         self.outward(from).find(has).unwrap_or(ElementInstanceKey::ROOT)
     }
 
+    /// The scope whose completed activities an event inside `from` compensates: the one it stands in, or what a
+    /// sub-process that was begun by an event belongs to.
+    pub(crate) fn compensated_scope(&self, from: ElementInstanceKey, _: &Definition) -> ElementInstanceKey {
+        match self.elements.get(&from).map(|state| &state.role) {
+            Some(Role::Compensates(scope)) => *scope,
+            Some(Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_)) | None => from,
+        }
+    }
+
     /// Everything visible from `from`, the innermost value of each name.
     pub(crate) fn visible(&self, from: ElementInstanceKey) -> Variables {
         let mut all = self.variables.clone();
@@ -191,18 +204,30 @@ impl Instance {
         let elements = self.elements.values().map(|element| {
             let results = match &element.stage {
                 Stage::Leaving { results } => of(results),
+                Stage::Call(call) => of(&call.variables) + 96,
                 Stage::Entered
                 | Stage::Job { .. }
                 | Stage::UserTask { .. }
                 | Stage::Waiting
                 | Stage::Running => 0,
             };
-            ELEMENT + of(&element.variables) + results + element.waits.len() * 96
+            let turns = match &element.role {
+                Role::Loop(turns) => {
+                    let items = turns.items.iter().flatten();
+                    let values = items.chain(turns.outputs.iter().flatten());
+                    values.map(|value| value.text().len() + 40).sum()
+                }
+                Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => 0,
+            };
+            ELEMENT + of(&element.variables) + results + turns + element.waits.len() * 96
         });
         let incidents = self
             .incidents
             .values()
             .map(|incident| INCIDENT + incident.message.len());
-        INSTANCE + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
+        let completed = self.completed.iter();
+        let completed = completed.map(|(_, _, completed)| ELEMENT + of(&completed.variables));
+        let completed: usize = completed.sum();
+        INSTANCE + completed + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
     }
 }

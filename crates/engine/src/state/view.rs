@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Timestamp};
 
 use crate::definition::Definition;
 use crate::element::{Shape, Trigger};
@@ -72,6 +72,13 @@ pub enum WaitKind {
         /// Its correlation key.
         correlation_key: String,
     },
+    /// The instance that a call activity started.
+    Child {
+        /// Its key.
+        instance: InstanceKey,
+        /// The process it is of.
+        process_id: String,
+    },
 }
 
 impl WaitKind {
@@ -82,6 +89,7 @@ impl WaitKind {
             Self::UserTask(_) => "userTask",
             Self::Timer(_) => "timer",
             Self::Message { .. } => "message",
+            Self::Child { .. } => "child",
         }
     }
 
@@ -99,6 +107,7 @@ impl WaitKind {
                 name,
                 correlation_key,
             } => format!("{name} / {correlation_key}"),
+            Self::Child { instance, process_id } => format!("{process_id} {instance}"),
         }
     }
 }
@@ -116,7 +125,9 @@ impl Instance {
             let state = match (&instance.stage, instance.incident) {
                 (_, Some(_)) => TokenState::Incident,
                 (Stage::Entered | Stage::Running | Stage::Leaving { .. }, None) => TokenState::Active,
-                (Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting, None) => TokenState::Waiting,
+                (Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Call(_), None) => {
+                    TokenState::Waiting
+                }
             };
             view(instance.element, Some(*key), state)
         });
@@ -198,6 +209,10 @@ fn work(definition: &Definition, instance: &ElementInstance) -> Option<WaitKind>
             ))
         }
         Stage::UserTask { assignee, .. } => Some(WaitKind::UserTask(assignee.clone())),
+        Stage::Call(call) => Some(WaitKind::Child {
+            instance: call.child,
+            process_id: call.process_id.clone(),
+        }),
         Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
     }
 }
