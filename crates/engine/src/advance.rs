@@ -7,10 +7,14 @@ use tidegate_model::{Command, Effect, ElementIndex, ElementInstanceKey, KeyGener
 use crate::apply::apply;
 use crate::decide::{Decision, Step, Turn};
 use crate::definition::Definition;
-use crate::element::Shape;
 use crate::effects::{closed_by, opened_by};
+use crate::element::Shape;
 use crate::event::Event;
 use crate::state::Instance;
+
+/// Turns of repeated activities that one command may lead to, for each step that it may take: a turn has a bound of its
+/// own far more often than a token that goes round.
+const TURNS_A_STEP: usize = 10;
 
 /// Decides one step from the state as it is. Only a [`Step::Command`] can be refused.
 ///
@@ -49,6 +53,8 @@ fn decide_into(
         Step::Activate(key) => turn.activate(key),
         Step::Complete(key) => turn.complete(key),
         Step::Leave(key) => turn.leave(key),
+        Step::Next(key) => turn.next(key),
+        Step::Call(key) => turn.again(key),
         Step::CloseScope(scope) => turn.close_scope(scope),
         Step::Listen(scope) => turn.listen(scope),
         Step::Arm { owner, event, except } => turn.arm_again(owner, event, except),
@@ -58,7 +64,7 @@ fn decide_into(
             element,
             variables,
         } => drop(turn.signal(owner, element, variables)),
-        Step::Escalate { key, code } => turn.escalate(key, &code),
+        Step::Escalate { key, code, variables } => turn.escalate(key, &code, variables),
         Step::Thrown(key) => turn.then(Step::Complete(key)),
         Step::Conditions => turn.conditions(),
         Step::Condition { owner, element } => turn.condition(owner, element),
@@ -97,7 +103,7 @@ pub fn advance(
     let mut queue = VecDeque::with_capacity(8);
     // Scopes in which something moved since their late joins were last asked.
     let mut moved = BTreeSet::new();
-    let mut entered = 0;
+    let (mut entered, mut turned) = (0, 0);
     loop {
         let mut variables_changed = false;
         for event in decision.events.drain(..) {
@@ -144,6 +150,21 @@ pub fn advance(
                 continue;
             }
         }
+        if let Step::Next(key) = step {
+            turned += 1;
+            if turned > definition.limits.steps.saturating_mul(TURNS_A_STEP) {
+                turned = 0;
+                let mut turn = Turn {
+                    definition,
+                    instance,
+                    now,
+                    keys,
+                    out: &mut decision,
+                };
+                turn.too_many_turns(key);
+                continue;
+            }
+        }
         decide_into(definition, instance, step, now, keys, &mut decision)?;
     }
 }
@@ -157,6 +178,8 @@ fn counted(definition: &Definition, instance: &Instance, step: &Step) -> Option<
         | Step::Activate(_)
         | Step::Complete(_)
         | Step::Leave(_)
+        | Step::Next(_)
+        | Step::Call(_)
         | Step::CloseScope(_)
         | Step::Listen(_)
         | Step::Arm { .. }

@@ -1,11 +1,13 @@
 //! Applying: changes the state as an event says. Decides nothing and refuses nothing.
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, Json, Variables};
 
 use crate::definition::{Definition, FlowIndex};
 use crate::element::Shape;
-use crate::event::{Event, Resume};
-use crate::state::{ElementInstance, IncidentState, Instance, Phase, Scope, Stage, Wait, WaitFor};
+use crate::event::{ChildOutcome, Event, Resume};
+use crate::state::{
+    Call, Completed, ElementInstance, IncidentState, Instance, Phase, Role, Stage, Turns, Wait, WaitFor,
+};
 
 /// Changes `instance` as `event` says.
 pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
@@ -27,17 +29,23 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             instance.phase = Phase::Running;
             instance.variables = variables.clone();
         }
-        Event::InstanceCompleted => instance.phase = Phase::Completed,
-        Event::InstanceCancelled => instance.phase = Phase::Cancelled,
-        Event::InstanceFaulted { .. } => instance.phase = Phase::Faulted,
+        Event::InstanceCompleted => ended(instance, Phase::Completed),
+        Event::InstanceCancelled => ended(instance, Phase::Cancelled),
+        Event::InstanceFaulted { .. } => ended(instance, Phase::Faulted),
         Event::ElementActivated { .. } => activated(definition, instance, event),
         Event::ElementCompleted { key, element } => {
             if definition.element(*element).is_activity {
                 instance.last_completed = Some((*key, *element));
             }
-            remove(instance, *key);
+            keep_completed(definition, instance, *key);
+            remove(instance, *key, true);
         }
-        Event::ElementTerminated { key, .. } => remove(instance, *key),
+        Event::ElementTerminated { key, .. } => {
+            if !instance.completed.is_empty() {
+                instance.completed.forget(*key);
+            }
+            remove(instance, *key, false);
+        }
         Event::SequenceFlowTaken { scope, flow } => {
             if let Some(scope) = instance.scope_mut(*scope) {
                 scope.put(*flow, 1);
@@ -49,7 +57,17 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             }
         }
         Event::VariablesSet { scope, variables } => set_variables(instance, *scope, variables),
-        Event::ResultsMerged { key, .. } => merge_results(instance, *key),
+        Event::ResultsMerged { key, element } => {
+            let from = match definition.element(*element).is_for_compensation {
+                // It sees the data as of completion; what it gives belongs to the data of now.
+                true => instance
+                    .elements
+                    .get(key)
+                    .map_or(ElementInstanceKey::ROOT, |state| state.parent),
+                false => *key,
+            };
+            merge_results(instance, *key, from);
+        }
         Event::JobCreated {
             key,
             retries,
@@ -260,9 +278,12 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             message,
         } => {
             let stopped = match resume {
-                Resume::Activation | Resume::Completion | Resume::Job | Resume::Listeners => {
-                    Some(*element_instance)
-                }
+                Resume::Activation
+                | Resume::Completion
+                | Resume::Job
+                | Resume::Listeners
+                | Resume::Next
+                | Resume::Call => Some(*element_instance),
                 Resume::Tokens => None,
             };
             let stopped = stopped.filter(|key| *key != ElementInstanceKey::ROOT);
@@ -286,7 +307,229 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 stopped.incident = None;
             }
         }
+        Event::LoopStarted {
+            key, total, items, ..
+        } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::Loop(Box::new(Turns {
+                    total: *total,
+                    items: items.clone(),
+                    ..Turns::default()
+                }));
+                state.stage = Stage::Running;
+                state.scope.get_or_insert_default();
+            }
+        }
+        Event::LoopTurnActivated { key, element, parent } => {
+            turn_activated(definition, instance, *key, *element, *parent)
+        }
+        Event::LoopOutputCollected { key, value, .. } => {
+            let turn = instance
+                .elements
+                .get(key)
+                .and_then(|state| Some((state.parent, state.turn()? as usize)));
+            if let Some((parent, turn)) = turn
+                && let Some(turns) = turns_mut(instance, parent)
+                && turn <= turns.begun as usize
+            {
+                if turns.outputs.len() < turn {
+                    turns.outputs.resize(turn, None);
+                }
+                turns.outputs[turn - 1] = Some(value.clone());
+            }
+        }
+        Event::LoopEnded { key, element } => {
+            let collection = definition.element(*element).repetition.as_deref();
+            let collection = collection.and_then(|repetition| repetition.output_collection());
+            if let Some(turns) = turns_mut(instance, *key) {
+                let outputs = std::mem::take(&mut turns.outputs);
+                turns.items = None;
+                let mut results = Variables::new();
+                if let Some(name) = collection {
+                    results.set(std::sync::Arc::clone(name), list(&outputs));
+                }
+                stage(instance, *key, Stage::Leaving { results });
+            }
+        }
+        Event::ChildCalled {
+            key,
+            child,
+            process_id,
+            binding,
+            variables,
+            business_key,
+            ..
+        } => {
+            let call = Call {
+                child: *child,
+                process_id: process_id.clone(),
+                binding: binding.clone(),
+                variables: variables.clone(),
+                business_key: business_key.clone(),
+            };
+            stage(instance, *key, Stage::Call(Box::new(call)));
+        }
+        Event::ChildEnded {
+            key,
+            outcome,
+            variables,
+            ..
+        } => {
+            let next = match outcome {
+                ChildOutcome::Completed | ChildOutcome::Faulted => Stage::Leaving {
+                    results: variables.clone(),
+                },
+                ChildOutcome::Cancelled | ChildOutcome::NotStarted => Stage::Entered,
+            };
+            stage(instance, *key, next);
+        }
+        Event::CompensationActivated {
+            key,
+            element,
+            parent,
+            scope,
+            order,
+        } => compensated(definition, instance, (*key, *element, *parent), (*scope, *order)),
+        Event::CompensationEnded { scope, order } => match order {
+            Some(order) => {
+                if let Some(completed) = instance.completed.remove(*scope, *order) {
+                    instance.completed.forget(completed.key);
+                }
+            }
+            None => instance.completed.forget(*scope),
+        },
+        Event::TransactionCancelled { into, .. } => {
+            stage(
+                instance,
+                *into,
+                Stage::Leaving {
+                    results: Variables::new(),
+                },
+            );
+        }
+        Event::AdHocProgressed { key, begun, .. } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::AdHoc(*begun);
+                state.stage = Stage::Running;
+            }
+        }
     }
+}
+
+fn ended(instance: &mut Instance, phase: Phase) {
+    instance.phase = phase;
+    instance.completed.clear();
+}
+
+/// Keeps what has just completed, if it can be compensated.
+fn keep_completed(definition: &Definition, instance: &mut Instance, key: ElementInstanceKey) {
+    let Some(state) = instance.elements.get(&key) else {
+        return;
+    };
+    let info = definition.element(state.element);
+    let is_loop = state.turns().is_some();
+    let has_inner = instance.completed.has(key);
+    let has_handler = info.compensation.is_some() || info.compensation_sub_process.is_some();
+    // What a handler did cannot be undone once more.
+    if !info.is_activity || info.is_for_compensation || !(has_inner || has_handler && !is_loop) {
+        if has_inner {
+            instance.completed.forget(key);
+        }
+        return;
+    }
+    if has_inner && info.compensation.is_some() && !is_loop {
+        // Its own handler undoes it as a whole.
+        instance.completed.forget(key);
+    }
+    let completed = Completed {
+        key,
+        element: state.element,
+        is_loop,
+        variables: match has_handler && !is_loop {
+            true => instance.visible(key),
+            false => Variables::new(),
+        },
+    };
+    let scope = state.parent;
+    instance.completed.insert(scope, instance.sequence, completed);
+}
+
+/// Activates the handler of a completed activity, with the data as of completion.
+fn compensated(
+    definition: &Definition,
+    instance: &mut Instance,
+    (key, element, parent): (ElementInstanceKey, ElementIndex, ElementInstanceKey),
+    (scope, order): (ElementInstanceKey, u64),
+) {
+    let Some(completed) = instance.completed.remove(scope, order) else {
+        return;
+    };
+    let is_inside = definition.element(element).parent == Some(completed.element);
+    insert(definition, instance, (key, element, parent), false);
+    if let Some(state) = instance.elements.get_mut(&key) {
+        state.variables = completed.variables;
+        if is_inside {
+            state.role = Role::Compensates(completed.key);
+        }
+    }
+}
+
+fn turn_activated(
+    definition: &Definition,
+    instance: &mut Instance,
+    key: ElementInstanceKey,
+    element: ElementIndex,
+    parent: ElementInstanceKey,
+) {
+    insert(definition, instance, (key, element, parent), true);
+    let Some(turns) = turns_mut(instance, parent) else {
+        return;
+    };
+    turns.begun += 1;
+    let turn = turns.begun;
+    let item = turns
+        .items
+        .as_ref()
+        .and_then(|items| items.get(turn as usize - 1))
+        .cloned();
+    let mut variables = Variables::new();
+    variables.set(crate::element::LOOP_COUNTER, Json::of(&turn));
+    let name = definition.element(element).repetition.as_deref();
+    if let Some(name) = name.and_then(|repetition| repetition.input_element()) {
+        variables.set(
+            std::sync::Arc::clone(name),
+            item.unwrap_or_else(|| Json::trusted("null")),
+        );
+    }
+    if let Some(state) = instance.elements.get_mut(&key) {
+        state.role = Role::Turn(turn);
+        state.variables = variables;
+    }
+}
+
+fn turns_mut(instance: &mut Instance, key: ElementInstanceKey) -> Option<&mut Turns> {
+    match &mut instance.elements.get_mut(&key)?.role {
+        Role::Loop(turns) => Some(turns),
+        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+    }
+}
+
+/// The JSON list of what the turns gave; null for a turn that gave nothing.
+fn list(outputs: &[Option<Json>]) -> Json {
+    let size: usize = outputs
+        .iter()
+        .map(|value| value.as_ref().map_or(4, |value| value.text().len()) + 1)
+        .sum();
+    let mut text = String::with_capacity(size + 2);
+    text.push('[');
+    for (position, value) in outputs.iter().enumerate() {
+        if position > 0 {
+            text.push(',');
+        }
+        text.push_str(value.as_ref().map_or("null", Json::text));
+    }
+    text.push(']');
+    Json::trusted(text)
 }
 
 fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
@@ -301,7 +544,7 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     };
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
-    let mut stage = Stage::Entered;
+    let mut begins_as = Stage::Entered;
     if let Some(scope) = instance.scope_mut(*parent) {
         match (shape, flow) {
             (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
@@ -309,7 +552,7 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
                 let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
                 let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
                 scope.take_each(&taken);
-                stage = Stage::Joined { taken, open: false };
+                begins_as = Stage::Joined { taken, open: false };
             }
             (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
                 let mut wanted = info.start_quantity;
@@ -322,36 +565,62 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
             }
             (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
         }
-        scope.children.insert(*key);
     }
-    if let Some(parent) = stage_mut(instance, *parent)
+    insert(definition, instance, (*key, *element, *parent), false);
+    if begins_as != Stage::Entered {
+        stage(instance, *key, begins_as);
+    }
+}
+
+fn insert(
+    definition: &Definition,
+    instance: &mut Instance,
+    (key, element, parent): (ElementInstanceKey, ElementIndex, ElementInstanceKey),
+    is_turn: bool,
+) {
+    if let Some(scope) = instance.scope_mut(parent) {
+        scope.children.insert(key);
+    }
+    if let Some(parent) = stage_mut(instance, parent)
         && *parent == Stage::Entered
     {
         *parent = Stage::Running;
     }
-    let scope = match shape {
-        Shape::Scope => Some(Box::new(Scope::default())),
+    let info = definition.element(element);
+    let is_loop = info.repetition.is_some() && !is_turn;
+    let scope = match info.behaviour.shape() {
+        _ if is_loop => Some(Box::default()),
+        Shape::Scope => Some(Box::default()),
         Shape::Plain | Shape::Join | Shape::Late => None,
     };
     let state = ElementInstance {
-        element: *element,
-        parent: *parent,
-        stage,
+        element,
+        parent,
+        stage: Stage::Entered,
         variables: Variables::new(),
         scope,
         waits: Vec::new(),
         incident: None,
+        role: Role::Plain,
     };
-    instance.elements.insert(*key, state);
+    instance.elements.insert(key, state);
 }
 
-fn remove(instance: &mut Instance, key: ElementInstanceKey) {
+fn remove(instance: &mut Instance, key: ElementInstanceKey, completed: bool) {
     let Some(state) = instance.elements.remove(&key) else {
         return;
     };
     instance.listening.remove(&key);
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
+    }
+    if let Role::Compensates(scope) = state.role {
+        instance.completed.forget(scope);
+    }
+    if state.turn().is_some()
+        && let Some(turns) = turns_mut(instance, state.parent)
+    {
+        turns.completed += u32::from(completed);
     }
 }
 
@@ -375,12 +644,12 @@ fn set_variables(instance: &mut Instance, scope: ElementInstanceKey, variables: 
     }
 }
 
-fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
+fn merge_results(instance: &mut Instance, key: ElementInstanceKey, from: ElementInstanceKey) {
     let Some(Stage::Leaving { results }) = stage_mut(instance, key) else {
         return;
     };
     for (name, value) in std::mem::take(results) {
-        let home = instance.home_of(key, &name);
+        let home = instance.home_of(from, &name);
         let target = match home {
             ElementInstanceKey::ROOT => Some(&mut instance.variables),
             key => instance.elements.get_mut(&key).map(|state| &mut state.variables),

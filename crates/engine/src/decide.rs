@@ -36,6 +36,10 @@ pub enum Step {
     Complete(ElementInstanceKey),
     /// An element instance is left by its outgoing flows.
     Leave(ElementInstanceKey),
+    /// Something ended inside an element instance that decides what comes next: a turn, a handler, an activity.
+    Next(ElementInstanceKey),
+    /// A call activity calls once more.
+    Call(ElementInstanceKey),
     /// A scope may have ended.
     CloseScope(ElementInstanceKey),
     /// A scope begins to listen for the starts of its event sub-processes.
@@ -71,6 +75,8 @@ pub enum Step {
         key: ElementInstanceKey,
         /// The escalation code.
         code: Arc<str>,
+        /// Variables for the scope that catches it.
+        variables: Variables,
     },
     /// What an element instance throws has been delivered.
     Thrown(ElementInstanceKey),

@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, Timestamp};
 
 use crate::compile::Limits;
-use crate::element::Behaviour;
+use crate::element::{Behaviour, Repetition};
 use crate::mapping::Mapping;
 use crate::reach::Reach;
 use crate::text::Computed;
@@ -77,6 +77,14 @@ pub struct ElementInfo {
     pub(crate) instantiated_by: Option<ElementIndex>,
     /// Which elements lead to which incoming flow, for a gateway that waits for what can still come.
     pub(crate) reach: OnceLock<Reach>,
+    /// How it is repeated.
+    pub(crate) repetition: Option<Box<Repetition>>,
+    /// Only compensation activates it.
+    pub(crate) is_for_compensation: bool,
+    /// The activity that its compensation boundary event leads to.
+    pub(crate) compensation: Option<ElementIndex>,
+    /// The event sub-process inside it that compensates it.
+    pub(crate) compensation_sub_process: Option<ElementIndex>,
 }
 
 /// One sequence flow.

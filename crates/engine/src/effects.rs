@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::effect::{Incident, Job, Subscription, SubscriptionKind, Timer, UserTask};
+use tidegate_model::effect::{Child, Incident, Job, Subscription, SubscriptionKind, Timer, UserTask};
 use tidegate_model::{Effect, ElementInstanceKey, IncidentKey, SubStatus};
 
 use crate::definition::Definition;
@@ -13,7 +13,9 @@ use crate::state::{ElementInstance, IncidentState, Instance, Stage, Wait, WaitFo
 pub fn outstanding(definition: &Definition, instance: &Instance) -> Vec<Effect> {
     let own = instance.as_owner(ElementInstanceKey::ROOT);
     let at_top = instance.waits.iter();
-    let mut effects: Vec<Effect> = at_top.filter_map(|wait| awaiting(definition, own, wait)).collect();
+    let mut effects: Vec<Effect> = at_top
+        .filter_map(|wait| awaiting(definition, own, wait))
+        .collect();
     for (key, state) in &instance.elements {
         effects.extend(work(definition, instance, *key, state));
         let waits = state.waits.iter();
@@ -96,7 +98,13 @@ pub(crate) fn closed_by(
         | Event::ErrorThrown { .. }
         | Event::ErrorCaught { .. }
         | Event::IncidentRaised {
-            resume: Resume::Activation | Resume::Completion | Resume::Tokens | Resume::Listeners,
+            resume:
+                Resume::Activation
+                | Resume::Completion
+                | Resume::Tokens
+                | Resume::Listeners
+                | Resume::Next
+                | Resume::Call,
             ..
         }
         | Event::MessagePublished { .. }
@@ -113,6 +121,17 @@ pub(crate) fn closed_by(
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        // A child that has ended is known to be gone by whoever said so.
+        | Event::ChildEnded { .. }
+        | Event::ChildCalled { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -125,7 +144,8 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::JobFailed { key, .. }
         | Event::JobRetried { key, .. }
         | Event::UserTaskCreated { key, .. }
-        | Event::UserTaskAssigned { key, .. } => {
+        | Event::UserTaskAssigned { key, .. }
+        | Event::ChildCalled { key, .. } => {
             let state = after.elements.get(key);
             effects.extend(state.and_then(|state| work(definition, after, *key, state)));
         }
@@ -152,6 +172,10 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
             correlation_key: correlation_key.clone(),
             variables: variables.clone(),
             ttl_ms: *ttl_ms,
+        }),
+        Event::EscalationUncaught { code, variables, .. } => effects.push(Effect::EscalateToParent {
+            code: code.clone(),
+            variables: variables.clone(),
         }),
         Event::SignalThrown { name, variables, .. } => effects.push(Effect::BroadcastSignal {
             name: name.clone(),
@@ -189,7 +213,6 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::WaitsClosed { .. }
         | Event::EscalationThrown { .. }
         | Event::EscalationCaught { .. }
-        | Event::EscalationUncaught { .. }
         | Event::ConditionAwaited { .. }
         | Event::ConditionMet { .. }
         | Event::ConditionLapsed { .. }
@@ -198,6 +221,15 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        | Event::ChildEnded { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -245,7 +277,17 @@ fn work(
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
         })),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => None,
+        Stage::Call(call) => Some(Effect::StartChild(Child {
+            instance: call.child,
+            owner: key,
+            process_id: call.process_id.clone(),
+            binding: call.binding.clone(),
+            variables: call.variables.clone(),
+            business_key: call.business_key.clone(),
+        })),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
+        }
     }
 }
 
@@ -254,7 +296,13 @@ fn work_gone(key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect>
         // A job that an incident stopped is gone already.
         Stage::Job { .. } => state.incident.is_none().then_some(Effect::JobGone(key)),
         Stage::UserTask { .. } => Some(Effect::CloseUserTask(key)),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => None,
+        Stage::Call(call) => Some(Effect::CancelChild {
+            instance: call.child,
+            owner: key,
+        }),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
+        }
     }
 }
 

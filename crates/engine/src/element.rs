@@ -2,14 +2,19 @@
 //!
 //! An element reads itself: its file knows what its XML means and how it is activated and left.
 
+mod ad_hoc_sub_process;
 mod boundary_event;
+mod business_rule_task;
+mod call_activity;
+mod cancel;
 mod catch;
 mod catch_event;
+mod compensation;
 mod complex_gateway;
 mod condition;
 mod end_event;
-mod event_based_gateway;
 mod escalation;
+mod event_based_gateway;
 mod exclusive_gateway;
 mod inclusive_gateway;
 mod job;
@@ -17,6 +22,7 @@ mod message;
 mod parallel_gateway;
 mod pass_through;
 mod receive_task;
+mod repetition;
 mod script_task;
 mod send_task;
 mod service_task;
@@ -33,17 +39,19 @@ use std::fmt::Debug;
 use tidegate_model::{ElementIndex, ElementInstanceKey, Timestamp, Variables};
 
 use crate::compile::Reader;
-use crate::decide::Turn;
+use crate::decide::{Step, Turn};
 use crate::definition::{ElementInfo, FlowIndex, StarterTrigger};
 use crate::state::{ElementInstance, Scope};
 use crate::text::{Computed, Failure};
 use crate::timer::TimerSpec;
+pub(crate) use call_activity::CallSpec;
 pub(crate) use catch::{Catch, EventPart};
+pub(crate) use condition::read as read_condition;
+pub(crate) use escalation::read_catch as read_escalation;
 pub(crate) use job::JobSpec;
 pub(crate) use message::{MessageSpec, read as read_message};
 pub(crate) use pass_through::placeholder;
-pub(crate) use condition::read as read_condition;
-pub(crate) use escalation::read_catch as read_escalation;
+pub(crate) use repetition::{LOOP_COUNTER, Repetition, read as read_repetition};
 pub(crate) use signal::{SignalSpec, read as read_signal};
 pub(crate) use timer::read as read_timer;
 
@@ -76,11 +84,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("startEvent", Class::Event, start_event::read),
     row("endEvent", Class::Event, end_event::read),
     row("intermediateCatchEvent", Class::Event, catch_event::read),
-    row(
-        "intermediateThrowEvent",
-        Class::Event,
-        throw_event::read,
-    ),
+    row("intermediateThrowEvent", Class::Event, throw_event::read),
     row("boundaryEvent", Class::Event, boundary_event::read),
     row("exclusiveGateway", Class::Gateway, exclusive_gateway::read),
     row("parallelGateway", Class::Gateway, parallel_gateway::read),
@@ -91,14 +95,14 @@ pub(crate) const ROWS: &[Row] = &[
     row("manualTask", Class::Activity, pass_through::read_task),
     row("serviceTask", Class::Activity, service_task::read),
     row("sendTask", Class::Activity, send_task::read),
-    row("businessRuleTask", Class::Activity, service_task::read),
+    row("businessRuleTask", Class::Activity, business_rule_task::read),
     row("scriptTask", Class::Activity, script_task::read),
     row("userTask", Class::Activity, user_task::read),
     row("receiveTask", Class::Activity, receive_task::read),
     row("subProcess", Class::Activity, sub_process::read),
-    row("transaction", Class::Activity, unsupported::read),
-    row("adHocSubProcess", Class::Activity, unsupported::read),
-    row("callActivity", Class::Activity, unsupported::read),
+    row("transaction", Class::Activity, sub_process::read),
+    row("adHocSubProcess", Class::Activity, ad_hoc_sub_process::read),
+    row("callActivity", Class::Activity, call_activity::read),
     row("subChoreography", Class::Activity, unsupported::read),
     row("choreographyTask", Class::Activity, unsupported::read),
     row("callChoreography", Class::Activity, unsupported::read),
@@ -185,6 +189,33 @@ pub(crate) trait Behaviour: Debug + Send + Sync {
 
     /// True if it goes on waiting after its tokens have left.
     fn stays(&self, _me: &Active<'_>) -> bool {
+        false
+    }
+
+    /// Something ended inside it, for an element that decides what comes next.
+    fn next(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        turn.then(Step::Complete(me.key));
+        Ok(())
+    }
+
+    /// True if it is asked by [`Behaviour::next`] when something ends inside it.
+    fn is_watchful(&self) -> bool {
+        false
+    }
+
+    /// How a call activity takes over what a child gives back.
+    fn call(&self) -> Option<&CallSpec> {
+        None
+    }
+
+    /// True if it is the start event of what compensates the sub-process around it, or the boundary event that leads to
+    /// a compensation handler.
+    fn is_compensation(&self) -> bool {
+        false
+    }
+
+    /// True if it is the boundary event that goes on when a transaction was cancelled.
+    fn is_cancel(&self) -> bool {
         false
     }
 

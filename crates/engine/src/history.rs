@@ -340,9 +340,12 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "ownerKey": owner, "variables": variables });
             of_element("SignalCaught", *into, *element, payload)
         }
-        Event::EscalationThrown { key, element, code } => {
-            of_element("EscalationThrown", *key, *element, json!({ "escalationCode": code }))
-        }
+        Event::EscalationThrown { key, element, code } => of_element(
+            "EscalationThrown",
+            *key,
+            *element,
+            json!({ "escalationCode": code }),
+        ),
         Event::EscalationCaught {
             key,
             element,
@@ -352,8 +355,14 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "escalationCode": code, "variables": variables });
             of_element("EscalationCaught", *key, *element, payload)
         }
-        Event::EscalationUncaught { key, element, code } => {
-            of_element("EscalationUncaught", *key, *element, json!({ "escalationCode": code }))
+        Event::EscalationUncaught {
+            key,
+            element,
+            code,
+            variables,
+        } => {
+            let payload = json!({ "escalationCode": code, "variables": variables });
+            of_element("EscalationUncaught", *key, *element, payload)
         }
         Event::ConditionAwaited { owner, element } => {
             of_element("ConditionAwaited", *owner, *element, json!({}))
@@ -369,6 +378,71 @@ fn line(definition: &Definition, event: &Event) -> Line {
         Event::GatewayReset { key, element } => of_element("GatewayReset", *key, *element, json!({})),
         Event::InstanceHeld => of_instance("InstanceHeld", json!({})),
         Event::InstanceReleased => of_instance("InstanceReleased", json!({})),
+        Event::LoopStarted {
+            key,
+            element,
+            total,
+            items,
+        } => {
+            let payload = json!({ "turns": total, "items": items });
+            of_element("LoopStarted", *key, *element, payload)
+        }
+        Event::LoopTurnActivated { key, element, parent } => {
+            of_element("LoopTurnActivated", *key, *element, json!({ "scopeKey": parent }))
+        }
+        Event::LoopOutputCollected { key, element, value } => {
+            of_element("LoopOutputCollected", *key, *element, json!({ "value": value }))
+        }
+        Event::LoopEnded { key, element } => of_element("LoopEnded", *key, *element, json!({})),
+        Event::ChildCalled {
+            key,
+            element,
+            child,
+            process_id,
+            binding,
+            variables,
+            business_key,
+        } => {
+            let payload = json!({
+                "childKey": child, "processId": process_id, "binding": binding, "variables": variables,
+                "businessKey": business_key,
+            });
+            of_element("ChildCalled", *key, *element, payload)
+        }
+        Event::ChildEnded {
+            key,
+            element,
+            child,
+            outcome,
+            variables,
+        } => {
+            let payload = json!({ "childKey": child, "outcome": outcome.word(), "variables": variables });
+            of_element("ChildEnded", *key, *element, payload)
+        }
+        Event::CompensationActivated {
+            key,
+            element,
+            parent,
+            scope,
+            ..
+        } => {
+            let scope = Some(scope).filter(|scope| **scope != ElementInstanceKey::ROOT);
+            let payload = json!({ "throwKey": parent, "compensatedScopeKey": scope });
+            of_element("CompensationActivated", *key, *element, payload)
+        }
+        Event::CompensationEnded { scope, .. } => Line {
+            key: Some(*scope),
+            ..of_instance("CompensationEnded", json!({}))
+        },
+        Event::TransactionCancelled { key, element, into } => of_element(
+            "TransactionCancelled",
+            *key,
+            *element,
+            json!({ "boundaryKey": into }),
+        ),
+        Event::AdHocProgressed { key, element, begun } => {
+            of_element("AdHocProgressed", *key, *element, json!({ "begun": begun }))
+        }
     }
 }
 
@@ -379,5 +453,7 @@ fn stopped(resume: Resume) -> &'static str {
         Resume::Job => "job",
         Resume::Tokens => "tokens",
         Resume::Listeners => "listeners",
+        Resume::Next => "next",
+        Resume::Call => "call",
     }
 }

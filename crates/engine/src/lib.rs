@@ -30,7 +30,7 @@ pub use compile::{CompileOptions, Compiled, Limits, compile};
 pub use decide::{Decision, Step};
 pub use definition::{Definition, ElementInfo, Flow, FlowIndex, Starter, StarterTrigger};
 pub use effects::outstanding;
-pub use event::{Event, Resume};
+pub use event::{ChildOutcome, Event, Resume};
 pub use history::{HistoryItem, history};
 pub use state::{IncidentState, Instance, TokenState, TokenView, WaitKind, WaitView};
 pub use timer::{Period, Repeat};

@@ -89,15 +89,15 @@ fn read_entry(
     }
 }
 
-/// The local variables of an element that begins in `parent`.
+/// The local variables of an element instance that begins.
 pub(crate) fn inputs(
     mapping: &Mapping,
     turn: &Turn<'_>,
-    parent: ElementInstanceKey,
+    key: ElementInstanceKey,
 ) -> Result<Variables, Box<Failure>> {
     let mut made = Variables::new();
     for entry in &mapping.inputs {
-        let scope = turn.visible(parent, Some(&made));
+        let scope = turn.visible(key, Some(&made));
         let value = value(entry, "the input", &scope)?;
         write(&mut made, &entry.target, value, |_| None);
     }
@@ -127,6 +127,20 @@ pub(crate) fn outputs(
         }
     }
     Ok(written)
+}
+
+/// Variables by the scope they belong to: where one of the name is, from `from` outward, else the instance.
+pub(crate) fn by_home(
+    turn: &Turn<'_>,
+    from: ElementInstanceKey,
+    variables: Variables,
+) -> BTreeMap<ElementInstanceKey, Variables> {
+    let mut written: BTreeMap<ElementInstanceKey, Variables> = BTreeMap::new();
+    for (name, value) in variables {
+        let home = turn.instance.home_of(from, &name);
+        written.entry(home).or_default().set(name, value);
+    }
+    written
 }
 
 fn value(entry: &Entry, what: &str, scope: &Visible<'_>) -> Result<Json, Box<Failure>> {

@@ -49,7 +49,8 @@ impl Reach {
 
     /// True if a token at `element` can come to one of the `empty` flows and to none of the `waiting` ones.
     fn awaits(&self, element: ElementIndex, waiting: &[u64], empty: &[u64]) -> bool {
-        let meets = |mask: &[u64], flows: &[u64]| mask.iter().zip(flows).any(|(mask, flows)| mask & flows != 0);
+        let meets =
+            |mask: &[u64], flows: &[u64]| mask.iter().zip(flows).any(|(mask, flows)| mask & flows != 0);
         self.masks
             .get(&element)
             .is_some_and(|mask| meets(mask, empty) && !meets(mask, waiting))
@@ -70,7 +71,11 @@ pub(crate) fn nothing_more_comes(
     let (mut waiting, mut empty) = (vec![0; words], vec![0; words]);
     for (position, flow) in incoming.iter().enumerate() {
         if !taken.contains(flow) {
-            let flows = if scope.tokens_on(*flow) > 0 { &mut waiting } else { &mut empty };
+            let flows = if scope.tokens_on(*flow) > 0 {
+                &mut waiting
+            } else {
+                &mut empty
+            };
             flows[position / 64] |= 1_u64 << (position % 64);
         }
     }
@@ -78,7 +83,10 @@ pub(crate) fn nothing_more_comes(
         return true;
     }
     let reach = Reach::of(definition, gateway);
-    let on_flows = scope.tokens().iter().map(|(flow, _)| definition.flow(*flow).target);
+    let on_flows = scope
+        .tokens()
+        .iter()
+        .map(|(flow, _)| definition.flow(*flow).target);
     let live = scope
         .children
         .iter()

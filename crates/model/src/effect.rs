@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::{ElementIndex, ElementInstanceKey, IncidentKey, SubStatus, Timestamp, Variables};
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Timestamp, Variables};
 
 /// One thing that should be under way from now on, or no longer.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +62,59 @@ pub enum Effect {
         /// Its payload.
         variables: Variables,
     },
+    /// An instance of another process to start, whose end the owner waits for.
+    StartChild(Child),
+    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more.
+    CancelChild {
+        /// The child.
+        instance: InstanceKey,
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+    },
+    /// An escalation that nothing in this instance caught: the call activity that started it may catch it.
+    EscalateToParent {
+        /// The escalation code.
+        code: String,
+        /// Variables for the scope that catches it.
+        variables: Variables,
+    },
     /// The instance has ended.
     Ended(SubStatus),
+}
+
+/// An instance that a call activity starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its key, in the shard of its parent. A second start with this key is the same start.
+    pub instance: InstanceKey,
+    /// The call activity's instance.
+    pub owner: ElementInstanceKey,
+    /// The BPMN id of the process.
+    pub process_id: String,
+    /// Which version of it.
+    pub binding: Binding,
+    /// The variables it begins with.
+    pub variables: Variables,
+    /// Its business key.
+    pub business_key: Option<String>,
+}
+
+/// Which version of a process is called.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Binding {
+    /// The latest version at the time of the call.
+    #[n(0)]
+    Latest,
+    /// This version.
+    #[n(1)]
+    Version(#[n(0)] u32),
+    /// The latest version with this version tag.
+    #[n(2)]
+    VersionTag(#[n(0)] String),
+    /// The version that was deployed together with the caller.
+    #[n(3)]
+    Deployment,
 }
 
 /// One piece of work.

@@ -88,13 +88,18 @@ fn links(
     let mut targets: HashMap<(Option<ElementIndex>, &str), usize> = HashMap::new();
     for &(position, element, name) in &links {
         if element.tag == "intermediateCatchEvent"
-            && targets.insert((definition.elements[position].parent, name), position).is_some()
+            && targets
+                .insert((definition.elements[position].parent, name), position)
+                .is_some()
         {
             diagnostics.push(
-                Diagnostic::error("duplicate-link", format!("there is more than one catching link `{name}`"))
-                    .hint("give each link its own name")
-                    .at(element.position)
-                    .element(element.id()),
+                Diagnostic::error(
+                    "duplicate-link",
+                    format!("there is more than one catching link `{name}`"),
+                )
+                .hint("give each link its own name")
+                .at(element.position)
+                .element(element.id()),
             );
         }
     }
@@ -104,10 +109,13 @@ fn links(
         }
         let Some(&target) = targets.get(&(definition.elements[position].parent, name)) else {
             diagnostics.push(
-                Diagnostic::error("link-without-target", format!("no link of this scope catches `{name}`"))
-                    .hint("add a catching link event of the same name")
-                    .at(element.position)
-                    .element(element.id()),
+                Diagnostic::error(
+                    "link-without-target",
+                    format!("no link of this scope catches `{name}`"),
+                )
+                .hint("add a catching link event of the same name")
+                .at(element.position)
+                .element(element.id()),
             );
             continue;
         };

@@ -7,7 +7,7 @@ use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::collect::{FlowNode, collect};
 use crate::compile::reader::Part;
-use crate::compile::{CompileOptions, Reader, VENDORS, graph, structure};
+use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
 use crate::element::{Class, Row, Shape};
 use crate::mapping;
@@ -50,6 +50,13 @@ pub(super) fn compile(
         has_late_joins: false,
     };
     graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
+    compensation::connect(
+        document,
+        &nodes,
+        &found.associations,
+        &mut definition,
+        diagnostics,
+    );
     structure::check(document, process, &nodes, &mut definition, diagnostics);
     definition.has_late_joins = definition
         .elements
@@ -112,10 +119,11 @@ fn read(
 ) -> Option<(ElementInfo, Vec<Part>)> {
     let element = document.get(node.node);
     let mut reader = Reader::new(document, node.node, node.parent, options, diagnostics);
+    let mut repetition = None;
     let mut start_quantity = 1;
     let mut completion_quantity = 1;
     if node.row.class == Class::Activity {
-        activity(&mut reader);
+        repetition = crate::element::read_repetition(&mut reader);
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
@@ -126,6 +134,9 @@ fn read(
     info.mapping = mapping;
     info.start_quantity = start_quantity;
     info.completion_quantity = completion_quantity;
+    info.repetition = repetition;
+    info.is_for_compensation = node.row.class == Class::Activity
+        && element.attribute("isForCompensation").map(str::trim) == Some("true");
     Some((info, parts))
 }
 
@@ -169,22 +180,10 @@ fn blank(
         part_of: None,
         instantiated_by: None,
         reach: OnceLock::new(),
-    }
-}
-
-/// What is not executed yet about any activity.
-fn activity(reader: &mut Reader<'_>) {
-    let document = reader.document;
-    for (tag, what) in [
-        ("multiInstanceLoopCharacteristics", "a multi-instance activity"),
-        ("standardLoopCharacteristics", "a loop activity"),
-    ] {
-        if document.child(reader.node, tag).is_some() {
-            let _: Option<()> = reader.unsupported(what);
-        }
-    }
-    if reader.element.attribute("isForCompensation") == Some("true") {
-        let _: Option<()> = reader.unsupported("a compensation activity");
+        repetition: None,
+        is_for_compensation: false,
+        compensation: None,
+        compensation_sub_process: None,
     }
 }
 

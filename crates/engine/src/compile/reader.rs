@@ -8,7 +8,8 @@ use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::{CompileOptions, VENDORS};
 use crate::element::{
-    Catch, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message, read_signal, read_timer,
+    Catch, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message, read_signal,
+    read_timer,
 };
 use crate::text::{Computed, Text};
 
@@ -53,6 +54,19 @@ impl<'a> Reader<'a> {
             options,
             parts: Vec::new(),
             diagnostics,
+        }
+    }
+
+    /// Reads another element of the file in the place of this one.
+    pub(crate) fn inside(&mut self, node: NodeId) -> Reader<'_> {
+        Reader {
+            parts: Vec::new(),
+            document: self.document,
+            node,
+            element: self.document.get(node),
+            parent: self.parent,
+            options: self.options,
+            diagnostics: self.diagnostics,
         }
     }
 
@@ -154,7 +168,10 @@ impl<'a> Reader<'a> {
         let all = self.needs_all_parts(definitions);
         let mut read = Vec::with_capacity(definitions.len());
         for &definition in definitions {
-            read.push(self.catch(definition).and_then(|catch| self.checked(catch, definition, starts, all)));
+            read.push(
+                self.catch(definition)
+                    .and_then(|catch| self.checked(catch, definition, starts, all)),
+            );
         }
         let mut caught: Vec<Catch> = read.into_iter().collect::<Option<_>>()?;
         if caught.len() == 1 {
@@ -184,7 +201,8 @@ impl<'a> Reader<'a> {
     /// Refuses what cannot be caught where the event stands.
     fn checked(&mut self, catch: Catch, definition: NodeId, starts: bool, all: bool) -> Option<Catch> {
         let position = self.document.get(definition).position;
-        let computed = |what: &str, hint: &str| (format!("{what}: there are no variables yet"), hint.to_owned());
+        let computed =
+            |what: &str, hint: &str| (format!("{what}: there are no variables yet"), hint.to_owned());
         let (message, hint) = match &catch {
             Catch::Error(_) | Catch::Escalation(_) if all => {
                 return self.refuse_at(
@@ -203,11 +221,15 @@ impl<'a> Reader<'a> {
                 );
             }
             Catch::Trigger(Trigger::Message(message)) if starts && message.name.literal().is_none() => {
-                computed("a message start event needs a fixed message name", "write the name without `=`")
+                computed(
+                    "a message start event needs a fixed message name",
+                    "write the name without `=`",
+                )
             }
-            Catch::Trigger(Trigger::Signal(signal)) if starts && signal.name.literal().is_none() => {
-                computed("a signal start event needs a fixed signal name", "write the name without `=`")
-            }
+            Catch::Trigger(Trigger::Signal(signal)) if starts && signal.name.literal().is_none() => computed(
+                "a signal start event needs a fixed signal name",
+                "write the name without `=`",
+            ),
             Catch::Trigger(Trigger::Timer(timer)) if starts && timer.fixed().is_none() => computed(
                 "a timer start event needs a fixed time",
                 "write an ISO 8601 date, duration or repetition",
@@ -226,7 +248,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The element of the file that an attribute of `holder` refers to; none inside when it refers to none.
-    pub(crate) fn referred(&mut self, holder: NodeId, attribute: &str, tag: &str) -> Option<Option<&'a Element>> {
+    pub(crate) fn referred(
+        &mut self,
+        holder: NodeId,
+        attribute: &str,
+        tag: &str,
+    ) -> Option<Option<&'a Element>> {
         let document = self.document;
         let Some(reference) = document.get(holder).attribute(attribute) else {
             return Some(None);
@@ -253,13 +280,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an element whose text is an expression, in its own language or that of the file.
-    pub(crate) fn expression(&mut self, element: &Element) -> Option<Computed> {
-        let text = element.text.trim();
-        let of_file = || self.document.get(self.document.root()).attribute("expressionLanguage");
+    pub(crate) fn expression_of(&mut self, element: &Element) -> Option<Computed> {
+        let of_file = || {
+            self.document
+                .get(self.document.root())
+                .attribute("expressionLanguage")
+        };
         let language = element.attribute("language").or_else(of_file);
-        Computed::read(text, language)
-            .map_err(|error| self.syntax(text, &error, element.position))
-            .ok()
+        self.expression(element.text.trim(), language, element.position)
     }
 
     /// Reads the error that an error event definition refers to; none inside when it refers to none.
@@ -320,6 +348,40 @@ impl<'a> Reader<'a> {
         Text::read(text)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
+    }
+
+    /// Reads a text that is an expression, marked as one or not. Without a language of its own, that of the file.
+    pub(crate) fn expression(
+        &mut self,
+        text: &str,
+        language: Option<&str>,
+        position: Position,
+    ) -> Option<Computed> {
+        let document = self.document;
+        let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
+        Computed::read(text, language)
+            .map_err(|error| self.syntax(text, &error, position))
+            .ok()
+    }
+
+    /// The variable that a reference to a data object, property, input, output or store stands for: its name, else its
+    /// id.
+    pub(crate) fn data_name(&self, reference: &str) -> String {
+        let found = self.document.by_id(reference).map(|node| self.document.get(node));
+        let Some(element) = found else {
+            return reference.to_owned();
+        };
+        let name = element.name().map(str::trim).filter(|name| !name.is_empty());
+        let behind = ["dataObjectRef", "dataStoreRef"]
+            .into_iter()
+            .find_map(|attribute| self.document.by_id(element.attribute(attribute)?))
+            .map(|node| self.document.get(node));
+        // All references to one data object are one variable.
+        let of_object = behind
+            .and_then(|object| object.name())
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        of_object.or(name).unwrap_or(reference).to_owned()
     }
 
     /// Reads FEEL, with or without the leading `=`.

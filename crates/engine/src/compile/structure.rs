@@ -21,8 +21,15 @@ pub(super) fn check(
     instantiating_gateways(definition, &scopes.top);
     definition.starts = checker.process_starts(definition, process, &scopes.top, diagnostics);
     for (position, inside) in scopes.inside.iter().enumerate() {
-        if definition.elements[position].kind == "subProcess" {
+        if matches!(
+            definition.elements[position].kind,
+            "subProcess" | "transaction" | "adHocSubProcess"
+        ) {
             definition.elements[position].listeners = listeners(definition, inside);
+        }
+        if definition.elements[position].kind == "adHocSubProcess" {
+            definition.elements[position].starts = implicit_starts(definition, inside);
+        } else if matches!(definition.elements[position].kind, "subProcess" | "transaction") {
             definition.elements[position].starts =
                 checker.sub_process_starts(definition, position, inside, diagnostics);
         }
@@ -82,7 +89,8 @@ impl Checker<'_> {
                 "end it elsewhere",
             ),
             "subProcess"
-                if info.behaviour.is_listener() && !(info.incoming.is_empty() && info.outgoing.is_empty()) =>
+                if info.behaviour.is_listener()
+                    && !(info.incoming.is_empty() && info.outgoing.is_empty()) =>
             {
                 error(
                     "event-sub-process-with-flow",
@@ -278,6 +286,8 @@ impl Checker<'_> {
             open.extend(&info.boundaries);
             open.extend(&info.starts);
             open.extend(&info.listeners);
+            open.extend(info.compensation);
+            open.extend(info.compensation_sub_process);
         }
         for (element, info) in definition.elements.iter().enumerate() {
             if !seen[element] {
@@ -316,7 +326,10 @@ fn instantiating_gateways(definition: &mut Definition, top: &[ElementIndex]) {
 fn implicit_starts(definition: &Definition, scope: &[ElementIndex]) -> Vec<ElementIndex> {
     let begins = |index: &ElementIndex| {
         let info = definition.element(*index);
-        info.incoming.is_empty() && info.kind != "boundaryEvent" && !info.behaviour.is_listener()
+        info.incoming.is_empty()
+            && info.kind != "boundaryEvent"
+            && !info.behaviour.is_listener()
+            && !info.is_for_compensation
     };
     scope.iter().copied().filter(begins).collect()
 }

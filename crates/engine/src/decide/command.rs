@@ -97,6 +97,34 @@ impl<'a> Turn<'a> {
                 element,
                 variables,
             } => self.signal(owner, element, variables),
+            CommandKind::ChildCompleted {
+                owner,
+                child,
+                variables,
+            } => self.child_completed(owner, child, variables),
+            CommandKind::ChildFaulted {
+                owner,
+                child,
+                code,
+                message,
+                variables,
+            } => self.child_faulted(owner, child, (&code, message, variables)),
+            CommandKind::ChildEscalated {
+                owner,
+                child,
+                code,
+                variables,
+            } => self.child_escalated(owner, child, &code, variables),
+            CommandKind::ChildCancelled { owner, child } => {
+                let message =
+                    "an operator cancelled the called instance. Retry to call it again, or cancel this one.";
+                self.child_lost(owner, child, ("child-cancelled", message.to_owned()))
+            }
+            CommandKind::ChildNotStarted {
+                owner,
+                child,
+                message,
+            } => self.child_lost(owner, child, ("child-not-started", message)),
             CommandKind::SetVariables { scope, variables } => {
                 let alive =
                     self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
@@ -183,9 +211,10 @@ impl<'a> Turn<'a> {
             }
             _ => self.then(Step::Activate(key)),
         }
-        let Some(gateway) = info.instantiated_by.filter(|gateway| {
-            definition.element(*gateway).behaviour.needs_all_parts()
-        }) else {
+        let Some(gateway) = info
+            .instantiated_by
+            .filter(|gateway| definition.element(*gateway).behaviour.needs_all_parts())
+        else {
             return;
         };
         for flow in &definition.element(gateway).outgoing {
@@ -211,6 +240,7 @@ impl<'a> Turn<'a> {
             | Stage::UserTask { .. }
             | Stage::Waiting
             | Stage::Running
+            | Stage::Call(_)
             | Stage::Leaving { .. }
             | Stage::Joined { .. } => 0,
         };
@@ -257,7 +287,10 @@ impl<'a> Turn<'a> {
                 self.then(Step::Listen(scope));
                 self.then(Step::CloseScope(scope));
             }
-            (Resume::Tokens, _) | (Resume::Activation | Resume::Completion | Resume::Job, None) => {
+            (Resume::Next, Some(key)) => self.then(Step::Next(key)),
+            (Resume::Call, Some(key)) => self.then(Step::Call(key)),
+            (Resume::Tokens, _)
+            | (Resume::Activation | Resume::Completion | Resume::Job | Resume::Next | Resume::Call, None) => {
                 self.enter_again();
             }
         }

@@ -39,11 +39,7 @@ impl Turn<'_> {
             return self.event(Event::ConditionLapsed { owner, element });
         }
         if let Ok(into) = self.receiver(owner, element) {
-            self.event(Event::ConditionMet {
-                owner,
-                element,
-                into,
-            });
+            self.event(Event::ConditionMet { owner, element, into });
             self.received(owner, element, into);
         }
     }

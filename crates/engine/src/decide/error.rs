@@ -67,7 +67,8 @@ impl Turn<'_> {
         for place in instance.outward(from) {
             let state = instance.elements.get(&place);
             let element = state.map(|state| state.element);
-            if place != from && !self.is_interrupted(place) {
+            let is_loop = state.is_some_and(|state| state.turns().is_some());
+            if place != from && !is_loop && !self.is_interrupted(place) {
                 let listeners = definition.listeners(element);
                 let starts: Vec<ElementIndex> = listeners
                     .iter()
@@ -76,6 +77,10 @@ impl Turn<'_> {
                 if let Some(source) = pick(&starts) {
                     return Some((place, source));
                 }
+            }
+            // The events attached to a repeated activity belong to the whole of it.
+            if state.is_some_and(|state| state.turn().is_some()) {
+                continue;
             }
             if let Some(source) = element.and_then(|element| pick(&definition.element(element).boundaries)) {
                 return Some((place, source));
@@ -93,8 +98,14 @@ impl Turn<'_> {
         let (Some(only), None) = (children.next(), children.next()) else {
             return false;
         };
-        let only = self.instance.elements.get(only).map(|state| self.definition.element(state.element));
-        let starts = only.filter(|info| info.behaviour.is_listener()).map(|info| &info.starts);
+        let only = self
+            .instance
+            .elements
+            .get(only)
+            .map(|state| self.definition.element(state.element));
+        let starts = only
+            .filter(|info| info.behaviour.is_listener())
+            .map(|info| &info.starts);
         let mut starts = starts.into_iter().flatten();
         starts.any(|start| self.definition.element(*start).behaviour.is_interrupting())
     }

@@ -8,7 +8,7 @@ use crate::event::Event;
 impl Turn<'_> {
     /// Throws an escalation from an element instance: caught by the nearest event of that code, an event for every code
     /// coming after one for this code; ignored otherwise. The thrower goes on, unless the catch ends it.
-    pub(crate) fn escalate(&mut self, key: ElementInstanceKey, code: &str) {
+    pub(crate) fn escalate(&mut self, key: ElementInstanceKey, code: &str, mut variables: Variables) {
         let Some(thrower) = self.instance.elements.get(&key) else {
             return;
         };
@@ -25,11 +25,18 @@ impl Turn<'_> {
                 .is_some_and(|catch| catch.code.as_deref() == wanted)
         };
         let Some((place, source)) = self.catcher_of(key, &code, &catches) else {
-            return self.event(Event::EscalationUncaught { key, element, code });
+            return self.event(Event::EscalationUncaught {
+                key,
+                element,
+                code,
+                variables,
+            });
         };
-        let mut variables = Variables::new();
         let behaviour = &self.definition.element(source).behaviour;
-        if let Some(name) = behaviour.catches_escalation().and_then(|catch| catch.code_variable.as_deref()) {
+        if let Some(name) = behaviour
+            .catches_escalation()
+            .and_then(|catch| catch.code_variable.as_deref())
+        {
             variables.set(name, Json::of(&code));
         }
         let event = self.definition.event_of(source);

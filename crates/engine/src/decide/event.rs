@@ -200,11 +200,13 @@ impl Turn<'_> {
     fn misses_others(&self, owner: ElementInstanceKey, source: ElementIndex) -> bool {
         let definition = self.definition;
         let event = definition.event_of(source);
-        let is_other = |wait: &crate::state::Wait| {
-            wait.element != source && definition.event_of(wait.element) == event
-        };
+        let is_other =
+            |wait: &crate::state::Wait| wait.element != source && definition.event_of(wait.element) == event;
         definition.element(event).behaviour.needs_all_parts()
-            && self.instance.waits_of(owner).is_some_and(|waits| waits.iter().any(is_other))
+            && self
+                .instance
+                .waits_of(owner)
+                .is_some_and(|waits| waits.iter().any(is_other))
     }
 
     /// Keeps what came with an event that waits for others too.
@@ -213,7 +215,11 @@ impl Turn<'_> {
             return;
         }
         let scope = self.instance.of_owner(owner);
-        let around = self.instance.elements.get(&scope).map_or(scope, |state| state.parent);
+        let around = self
+            .instance
+            .elements
+            .get(&scope)
+            .map_or(scope, |state| state.parent);
         for (name, value) in variables.iter() {
             let mut one = Variables::new();
             one.set(name.clone(), value.clone());
@@ -240,7 +246,12 @@ impl Turn<'_> {
     }
 
     /// What follows when an event came to `into`.
-    pub(crate) fn received(&mut self, owner: ElementInstanceKey, source: ElementIndex, into: ElementInstanceKey) {
+    pub(crate) fn received(
+        &mut self,
+        owner: ElementInstanceKey,
+        source: ElementIndex,
+        into: ElementInstanceKey,
+    ) {
         if into == ElementInstanceKey::ROOT {
             return;
         }

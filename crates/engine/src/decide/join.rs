@@ -76,6 +76,7 @@ impl Turn<'_> {
             | Stage::UserTask { .. }
             | Stage::Waiting
             | Stage::Running
+            | Stage::Call(_)
             | Stage::Leaving { .. } => false,
         }
     }

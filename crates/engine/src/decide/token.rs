@@ -3,12 +3,23 @@
 use tidegate_model::{ElementIndex, ElementInstanceKey};
 
 use crate::decide::{Step, Turn};
-use crate::definition::FlowIndex;
+use crate::definition::{ElementInfo, FlowIndex};
 use crate::element::{Active, Shape, Waiter};
 use crate::event::{Event, Resume};
 use crate::mapping;
 use crate::state::{ElementInstance, Phase, Scope, Stage};
 use crate::text::Failure;
+
+/// An element instance as its element sees it, with the variables that it has.
+fn active<'a>(key: ElementInstanceKey, info: &'a ElementInfo, state: &'a ElementInstance) -> Active<'a> {
+    Active {
+        key,
+        element: state.element,
+        info,
+        state,
+        locals: &state.variables,
+    }
+}
 
 impl<'a> Turn<'a> {
     /// A token on a flow reaches the flow's target. Nothing happens if the token is gone, or if the target waits for
@@ -89,6 +100,7 @@ impl<'a> Turn<'a> {
             | Stage::UserTask { .. }
             | Stage::Waiting
             | Stage::Running
+            | Stage::Call(_)
             | Stage::Leaving { .. }
             | Stage::Joined { open: true, .. } => return,
         }
@@ -102,14 +114,21 @@ impl<'a> Turn<'a> {
 
     fn try_activate(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
         let info = self.definition.element(state.element);
+        if let Some(repetition) = info.repetition.as_deref().filter(|_| state.turn().is_none()) {
+            let me = active(key, info, state);
+            self.arm_boundaries(&me)?;
+            return repetition.begin(self, &me);
+        }
         let inputs = match info.mapping.as_deref() {
             Some(mapping) if !mapping.inputs.is_empty() => {
-                let inputs = mapping::inputs(mapping, self, state.parent)?;
+                let inputs = mapping::inputs(mapping, self, key)?;
                 self.event(Event::VariablesSet {
                     scope: key,
                     variables: inputs.clone(),
                 });
-                Some(inputs)
+                let mut locals = state.variables.clone();
+                locals.merge(inputs);
+                Some(locals)
             }
             Some(_) | None => None,
         };
@@ -121,9 +140,53 @@ impl<'a> Turn<'a> {
             state,
             locals,
         };
-        self.arm_boundaries(&me)?;
-        self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
+        if state.turn().is_none() {
+            self.arm_boundaries(&me)?;
+        }
+        if state.turns().is_none() {
+            self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
+        }
         info.behaviour.activate(self, &me)
+    }
+
+    /// Something ended inside an element instance that decides what comes next.
+    pub(crate) fn next(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let info = self.definition.element(state.element);
+        let me = active(key, info, state);
+        let mark = self.out.mark();
+        let next = match (state.turns(), info.repetition.as_deref()) {
+            (Some(_), Some(repetition)) => repetition.next(self, &me),
+            (Some(_) | None, _) => info.behaviour.next(self, &me),
+        };
+        if let Err(failure) = next {
+            self.out.back_to(mark);
+            self.incident(key, me.element, Resume::Next, *failure);
+        }
+    }
+
+    /// What a call activity does, once more.
+    pub(crate) fn again(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let info = self.definition.element(state.element);
+        let me = active(key, info, state);
+        let mark = self.out.mark();
+        if let Err(failure) = info.behaviour.activate(self, &me) {
+            self.out.back_to(mark);
+            self.incident(key, me.element, Resume::Call, *failure);
+        }
+    }
+
+    /// Stops a repeated activity that goes on without waiting.
+    pub(crate) fn too_many_turns(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let message = format!(
+            "`{}` took too many turns without waiting, which looks like a loop without an end. Correct the variables \
+             or cancel the instance, or retry to let it go on.",
+            self.definition.element(state.element).id
+        );
+        let code = "too-many-steps";
+        self.incident(key, state.element, Resume::Next, Failure { code, message });
     }
 
     /// An element instance has done what it does: its results go where they belong.
@@ -152,11 +215,24 @@ impl<'a> Turn<'a> {
             | Stage::Job { .. }
             | Stage::UserTask { .. }
             | Stage::Waiting
+            | Stage::Call(_)
             | Stage::Running
             | Stage::Joined { .. } => None,
         };
         let info = self.definition.element(state.element);
-        match info.mapping.as_deref() {
+        // The mappings of a repeated activity belong to its turns.
+        let mapping = info.mapping.as_deref().filter(|_| state.turns().is_none());
+        if let Some(call) = info.behaviour.call().filter(|_| state.turns().is_none())
+            && mapping.is_none_or(|mapping| mapping.outputs.is_empty())
+            && let Some(returned) = results.filter(|results| !results.is_empty())
+            && let Some(variables) = call.results(self, key, returned)?
+        {
+            for (scope, variables) in mapping::by_home(self, state.parent, variables) {
+                self.event(Event::VariablesSet { scope, variables });
+            }
+            return Ok(());
+        }
+        match mapping {
             Some(mapping) if !mapping.outputs.is_empty() => {
                 for (scope, variables) in mapping::outputs(mapping, self, key, state.parent, results)? {
                     self.event(Event::VariablesSet { scope, variables });
@@ -177,6 +253,9 @@ impl<'a> Turn<'a> {
     /// An element instance is left by its outgoing flows; without one its token ends.
     pub(crate) fn leave(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
+        if state.turn().is_some() {
+            return self.leave_turn(key, state);
+        }
         let (element, parent) = (state.element, state.parent);
         let info = self.definition.element(element);
         let me = Active {
@@ -199,11 +278,14 @@ impl<'a> Turn<'a> {
 
     /// Puts tokens on flows; without a flow the scope may have ended.
     pub(crate) fn take_all(&mut self, scope: ElementInstanceKey, flows: Vec<FlowIndex>, count: u32) {
-        if flows.is_empty() {
-            self.then(Step::CloseScope(scope));
-        }
+        let ends = flows.is_empty();
         for flow in flows {
             self.take(scope, flow, count);
+        }
+        if self.is_watchful(scope) {
+            self.then(Step::Next(scope));
+        } else if ends {
+            self.then(Step::CloseScope(scope));
         }
     }
 
@@ -223,8 +305,17 @@ impl<'a> Turn<'a> {
         }
         match key {
             ElementInstanceKey::ROOT => self.completed(),
+            key if self.is_watchful(key) => self.then(Step::Next(key)),
             key => self.then(Step::Complete(key)),
         }
+    }
+
+    /// True if `scope` decides itself what comes next when something inside it ends.
+    fn is_watchful(&self, scope: ElementInstanceKey) -> bool {
+        let Some(state) = self.instance.elements.get(&scope) else {
+            return false;
+        };
+        state.turns().is_some() || self.definition.element(state.element).behaviour.is_watchful()
     }
 
     /// The element instance, if nothing has ended or stopped it.

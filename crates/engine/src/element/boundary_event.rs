@@ -3,7 +3,7 @@
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, Catch, ErrorCatch, Trigger};
+use crate::element::{Active, Behaviour, Catch, ErrorCatch, Trigger, cancel, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -16,12 +16,17 @@ struct BoundaryEvent {
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let definitions = reader.event_definitions();
-    if definitions.is_empty() {
-        return reader.refuse(
-            "event-definition-missing",
-            "a boundary event must say what it waits for",
-            "add an event definition, for example of a timer, message or error",
-        );
+    match definitions.as_slice() {
+        [] => {
+            return reader.refuse(
+                "event-definition-missing",
+                "a boundary event must say what it waits for",
+                "add an event definition, for example of a timer, message or error",
+            );
+        }
+        [only] if reader.tag(*only) == compensation::DEFINITION => return compensation::read_catch(),
+        [only] if reader.tag(*only) == cancel::DEFINITION => return cancel::read_boundary(reader),
+        _ => {}
     }
     let is_error = |definition| reader.tag(definition) == "errorEventDefinition";
     // An error always ends what it is thrown from, whatever the attribute says.

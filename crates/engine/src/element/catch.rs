@@ -1,8 +1,8 @@
 //! What an event catches, and the parts of an event that has several definitions.
 
-use crate::element::{Active, Behaviour, ErrorCatch, Trigger};
 use crate::decide::{Step, Turn};
 use crate::definition::StarterTrigger;
+use crate::element::{Active, Behaviour, ErrorCatch, Trigger};
 use crate::text::Failure;
 
 /// One event definition that catches.

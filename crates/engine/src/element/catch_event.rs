@@ -22,7 +22,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         ),
         // The way here is a flow that `compile` makes.
         [link] if reader.tag(*link) == "linkEventDefinition" => Some(pass_through::placeholder()),
-        [only] if matches!(reader.tag(*only), "errorEventDefinition" | "escalationEventDefinition") => {
+        [only]
+            if matches!(
+                reader.tag(*only),
+                "errorEventDefinition" | "escalationEventDefinition"
+            ) =>
+        {
             reader.refuse(
                 "event-definition-misplaced",
                 "errors and escalations are caught at the border of an activity or by an event sub-process",

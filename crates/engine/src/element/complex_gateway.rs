@@ -29,7 +29,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         .child(reader.node, "activationCondition")
         .map(|(_, child)| child);
     let activation = match condition.filter(|condition| !condition.text.trim().is_empty()) {
-        Some(condition) => Some(reader.expression(condition)?),
+        Some(condition) => Some(reader.expression_of(condition)?),
         None => None,
     };
     Some(Box::new(ComplexGateway { activation }))
@@ -52,6 +52,7 @@ fn joined<'a>(me: &Active<'a>) -> (&'a [FlowIndex], bool) {
         | Stage::UserTask { .. }
         | Stage::Waiting
         | Stage::Running
+        | Stage::Call(_)
         | Stage::Leaving { .. } => (&[], false),
     }
 }
@@ -72,7 +73,9 @@ impl Behaviour for ComplexGateway {
             let holds = match &flow.condition {
                 None => !resets && me.info.default != Some(index),
                 Some(condition) if resets && !condition.text.contains(WAITING_FOR_START) => false,
-                Some(condition) => condition.truth(&format!("the condition of flow `{}`", flow.id), &scope)?,
+                Some(condition) => {
+                    condition.truth(&format!("the condition of flow `{}`", flow.id), &scope)?
+                }
             };
             if holds {
                 taken.push(index);

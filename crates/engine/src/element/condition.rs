@@ -14,7 +14,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, definition: NodeId) -> Option<Comput
     let document = reader.document;
     let condition = document.child(definition, "condition").map(|(_, child)| child);
     match condition.filter(|condition| !condition.text.trim().is_empty()) {
-        Some(condition) => reader.expression(condition),
+        Some(condition) => reader.expression_of(condition),
         None => reader.refuse(
             "condition-missing",
             "a conditional event must say what it waits for",

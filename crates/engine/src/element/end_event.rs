@@ -6,7 +6,7 @@ use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::definition::FlowIndex;
 use crate::element::throw_event::{self, Throw};
-use crate::element::{Active, Behaviour, job};
+use crate::element::{Active, Behaviour, cancel, compensation, job};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -22,13 +22,18 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let [definition] = definitions.as_slice() else {
         return match definitions.is_empty() {
             true => Some(Box::new(EndEvent::None)),
-            false => Some(Box::new(EndEvent::Throws(throw_event::read_all(reader, &definitions)?))),
+            false => Some(Box::new(EndEvent::Throws(throw_event::read_all(
+                reader,
+                &definitions,
+            )?))),
         };
     };
     if let Some(job) = throw_event::read_job(reader, &definitions) {
         return job.map(job::JobTask::boxed);
     }
     match reader.tag(*definition) {
+        compensation::DEFINITION => compensation::read_throw(reader, *definition),
+        cancel::DEFINITION => cancel::read_end(reader),
         "terminateEventDefinition" => Some(Box::new(EndEvent::Terminate)),
         "errorEventDefinition" => {
             let Some(error) = reader.error(*definition)? else {
@@ -44,7 +49,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
                 message,
             }))
         }
-        _ => Some(Box::new(EndEvent::Throws(throw_event::read_all(reader, &definitions)?))),
+        _ => Some(Box::new(EndEvent::Throws(throw_event::read_all(
+            reader,
+            &definitions,
+        )?))),
     }
 }
 

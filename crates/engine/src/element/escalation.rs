@@ -11,7 +11,9 @@ use crate::element::ErrorCatch;
 pub(crate) fn read(reader: &mut Reader<'_>, definition: NodeId) -> Option<Option<Arc<str>>> {
     let escalation = reader.referred(definition, "escalationRef", "escalation")?;
     Some(escalation.map(|escalation| {
-        let code = escalation.attribute("escalationCode").filter(|code| !code.is_empty());
+        let code = escalation
+            .attribute("escalationCode")
+            .filter(|code| !code.is_empty());
         let code = code.or(escalation.name()).or(escalation.id());
         code.unwrap_or_default().into()
     }))

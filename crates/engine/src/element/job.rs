@@ -62,12 +62,23 @@ impl JobSpec {
             return Some(missing_type(reader));
         }
         let position = reader.element.position;
+        let retries = vendor_retries(reader);
         Some(reader.text(topic, position).map(|job_type| Self {
             job_type,
-            retries: None,
+            retries,
             headers: Vec::new().into(),
         }))
     }
+}
+
+/// The tries of `failedJobRetryTimeCycle`: `R3/PT10M` has three.
+fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
+    let cycle = VENDORS
+        .iter()
+        .find_map(|vendor| reader.element.extension(vendor, "failedJobRetryTimeCycle"))?;
+    let count = cycle.text.trim().strip_prefix('R')?.split('/').next()?;
+    count.parse::<u32>().ok()?;
+    Some(Text::Literal(count.into()))
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
@@ -110,6 +121,20 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
         retries,
         headers: headers.collect(),
     })
+}
+
+/// Refuses what only a Java virtual machine could run, and says what to use in its place.
+pub(crate) fn refuse_java(reader: &mut Reader<'_>) -> Option<()> {
+    for name in ["class", "delegateExpression", "expression"] {
+        let Some(value) = reader.vendor_attribute(name) else {
+            continue;
+        };
+        let message = format!("`{name}` names Java code (`{value}`), which cannot run here");
+        let hint = "make it an external task (type=\"external\" with a topic) or give it a <zeebe:taskDefinition \
+                    type=\"…\"/>, and let a worker of that type do it";
+        return reader.refuse("java-delegate", &message, hint);
+    }
+    Some(())
 }
 
 /// Says that an activity has no job type.

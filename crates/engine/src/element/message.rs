@@ -85,7 +85,11 @@ pub(super) fn subscribe(
 }
 
 /// Sends the message.
-pub(super) fn publish(message: &MessageSpec, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+pub(super) fn publish(
+    message: &MessageSpec,
+    turn: &mut Turn<'_>,
+    me: &Active<'_>,
+) -> Result<(), Box<Failure>> {
     let scope = turn.visible(me.key, Some(me.locals));
     let name = message.name.required("the message name", &scope)?;
     let correlation_key = message.correlation_key(&scope)?;

@@ -4,7 +4,7 @@
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::definition::StarterTrigger;
-use crate::element::{Active, Behaviour, Catch, ErrorCatch, Trigger};
+use crate::element::{Active, Behaviour, Catch, ErrorCatch, Trigger, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -31,6 +31,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         true => Place::EventSubProcess,
         false => Place::Flow,
     };
+    if place == Place::EventSubProcess
+        && let [only] = definitions.as_slice()
+        && reader.tag(*only) == compensation::DEFINITION
+    {
+        return compensation::read_catch();
+    }
     if place == Place::EventSubProcess && definitions.is_empty() {
         return reader.refuse(
             "event-definition-missing",

@@ -1,9 +1,9 @@
-//! The embedded sub-process: a scope that ends when nothing lives in it any more. An event sub-process is one that no
-//! flow leads to: the scope around it listens for its start.
+//! The embedded sub-process, and the transaction: a scope that ends when nothing lives in it any more. An event
+//! sub-process is one that no flow leads to: the scope around it listens for its start.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, Shape};
+use crate::element::{Active, Behaviour, Shape, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
@@ -12,7 +12,8 @@ struct SubProcess {
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
-    let is_listener = reader.element.attribute("triggeredByEvent") == Some("true");
+    let by_event = reader.element.attribute("triggeredByEvent") == Some("true");
+    let is_listener = by_event && !compensation::begins(reader);
     Some(Box::new(SubProcess { is_listener }))
 }
 

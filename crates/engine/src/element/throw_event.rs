@@ -7,7 +7,8 @@ use tidegate_model::document::NodeId;
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::element::{
-    Active, Behaviour, JobSpec, MessageSpec, SignalSpec, escalation, job, message, pass_through, signal,
+    Active, Behaviour, JobSpec, MessageSpec, SignalSpec, compensation, escalation, job, message,
+    pass_through, signal,
 };
 use crate::text::Failure;
 
@@ -28,6 +29,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let definitions = reader.event_definitions();
     match definitions.as_slice() {
         [] => return Some(pass_through::placeholder()),
+        [only] if reader.tag(*only) == compensation::DEFINITION => {
+            return compensation::read_throw(reader, *only);
+        }
         // The way on is a flow that `compile` makes.
         [link] if reader.tag(*link) == "linkEventDefinition" => return Some(pass_through::placeholder()),
         _ => {}
@@ -81,6 +85,7 @@ impl Throw {
                 turn.then(Step::Escalate {
                     key: me.key,
                     code: Arc::clone(code),
+                    variables: me.locals.clone(),
                 });
                 Ok(())
             }

@@ -1,7 +1,10 @@
 //! One activation of a flow node.
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, Timestamp, Variables};
+use tidegate_model::effect::Binding;
+use tidegate_model::{
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Timestamp, Variables,
+};
 
 use crate::definition::FlowIndex;
 use crate::state::Scope;
@@ -21,6 +24,62 @@ pub(crate) struct ElementInstance {
     pub(crate) waits: Vec<Wait>,
     /// The incident that stopped it.
     pub(crate) incident: Option<IncidentKey>,
+    /// What it is besides an activation of its element.
+    pub(crate) role: Role,
+}
+
+/// What an element instance is besides an activation of its element.
+#[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
+pub(crate) enum Role {
+    #[default]
+    #[n(0)]
+    Plain,
+    /// The whole of a repeated activity: its turns run inside it.
+    #[n(1)]
+    Loop(#[n(0)] Box<Turns>),
+    /// One turn of a repeated activity, counted from 1.
+    #[n(2)]
+    Turn(#[n(0)] u32),
+    /// An event sub-process that compensates this scope, which has ended.
+    #[n(3)]
+    Compensates(#[n(0)] ElementInstanceKey),
+    /// An ad-hoc sub-process that has begun so many of its activities.
+    #[n(4)]
+    AdHoc(#[n(0)] u32),
+}
+
+/// How far a repeated activity is.
+#[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
+pub(crate) struct Turns {
+    /// How many turns there are at most; none for as many as the condition wants.
+    #[n(0)]
+    pub(crate) total: Option<u32>,
+    #[n(1)]
+    pub(crate) begun: u32,
+    /// Turns that came to their end.
+    #[n(2)]
+    pub(crate) completed: u32,
+    /// The collection that gives each turn its item.
+    #[n(3)]
+    pub(crate) items: Option<Vec<Json>>,
+    /// What the turns gave, by turn.
+    #[n(4)]
+    pub(crate) outputs: Vec<Option<Json>>,
+}
+
+/// A call under way.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub(crate) struct Call {
+    #[n(0)]
+    pub(crate) child: InstanceKey,
+    #[n(1)]
+    pub(crate) process_id: String,
+    #[n(2)]
+    pub(crate) binding: Binding,
+    #[n(3)]
+    pub(crate) variables: Variables,
+    #[n(4)]
+    pub(crate) business_key: Option<String>,
 }
 
 /// How far an element instance is.
@@ -67,6 +126,9 @@ pub(crate) enum Stage {
         #[n(1)]
         open: bool,
     },
+    /// An instance of another process runs for it.
+    #[n(60)]
+    Call(#[n(0)] Box<Call>),
 }
 
 /// One event that is waited for, named by the element that receives it.
@@ -119,6 +181,36 @@ impl WaitFor {
 }
 
 impl ElementInstance {
+    /// The whole of a repeated activity.
+    pub(crate) fn turns(&self) -> Option<&Turns> {
+        match &self.role {
+            Role::Loop(turns) => Some(turns),
+            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        }
+    }
+
+    /// Which turn of a repeated activity it is.
+    pub(crate) fn turn(&self) -> Option<u32> {
+        match self.role {
+            Role::Turn(turn) => Some(turn),
+            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        }
+    }
+
+    /// The call under way, if one is.
+    pub(crate) fn call(&self) -> Option<&Call> {
+        match &self.stage {
+            Stage::Call(call) => Some(call),
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Joined { .. }
+            | Stage::Leaving { .. } => None,
+        }
+    }
+
     /// True if its job may be worked on.
     pub(crate) fn has_open_job(&self) -> bool {
         matches!(self.stage, Stage::Job { .. }) && self.incident.is_none()

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
 
+use crate::definition::Definition;
 use crate::event::Resume;
-use crate::state::{ElementInstance, Scope, Stage, Wait, WaitFor};
+use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Instance {
     pub(crate) waits: Vec<Wait>,
     /// Who waits for a signal or a condition. Derived from the waits.
     pub(crate) listening: BTreeSet<ElementInstanceKey>,
+    /// What can be compensated.
+    pub(crate) completed: CompletedActivities,
 }
 
 /// Where an instance is in its life.
@@ -70,6 +73,7 @@ impl Instance {
             last_completed: None,
             waits: Vec::new(),
             listening: BTreeSet::new(),
+            completed: CompletedActivities::default(),
         }
     }
 
@@ -176,7 +180,10 @@ impl Instance {
     pub(crate) fn internal_waits(&self) -> impl Iterator<Item = (ElementInstanceKey, &Wait)> {
         let of = |owner: &ElementInstanceKey| {
             let owner = *owner;
-            self.waits_of(owner).into_iter().flatten().map(move |wait| (owner, wait))
+            self.waits_of(owner)
+                .into_iter()
+                .flatten()
+                .map(move |wait| (owner, wait))
         };
         self.listening
             .iter()
@@ -230,6 +237,15 @@ impl Instance {
         self.outward(from).find(has).unwrap_or(ElementInstanceKey::ROOT)
     }
 
+    /// The scope whose completed activities an event inside `from` compensates: the one it stands in, or what a
+    /// sub-process that was begun by an event belongs to.
+    pub(crate) fn compensated_scope(&self, from: ElementInstanceKey, _: &Definition) -> ElementInstanceKey {
+        match self.elements.get(&from).map(|state| &state.role) {
+            Some(Role::Compensates(scope)) => *scope,
+            Some(Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_)) | None => from,
+        }
+    }
+
     /// Everything visible from `from`, the innermost value of each name.
     pub(crate) fn visible(&self, from: ElementInstanceKey) -> Variables {
         let mut all = self.variables.clone();
@@ -261,6 +277,7 @@ impl Instance {
         let elements = self.elements.values().map(|element| {
             let results = match &element.stage {
                 Stage::Leaving { results } => of(results),
+                Stage::Call(call) => of(&call.variables) + 96,
                 Stage::Entered
                 | Stage::Job { .. }
                 | Stage::UserTask { .. }
@@ -268,12 +285,23 @@ impl Instance {
                 | Stage::Running
                 | Stage::Joined { .. } => 0,
             };
-            ELEMENT + of(&element.variables) + results + element.waits.len() * 96
+            let turns = match &element.role {
+                Role::Loop(turns) => {
+                    let items = turns.items.iter().flatten();
+                    let values = items.chain(turns.outputs.iter().flatten());
+                    values.map(|value| value.text().len() + 40).sum()
+                }
+                Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => 0,
+            };
+            ELEMENT + of(&element.variables) + results + turns + element.waits.len() * 96
         });
         let incidents = self
             .incidents
             .values()
             .map(|incident| INCIDENT + incident.message.len());
-        INSTANCE + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
+        let completed = self.completed.iter();
+        let completed = completed.map(|(_, _, completed)| ELEMENT + of(&completed.variables));
+        let completed: usize = completed.sum();
+        INSTANCE + completed + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
     }
 }

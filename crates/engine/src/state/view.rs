@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Timestamp};
 
 use crate::definition::Definition;
 use crate::element::{Shape, Trigger};
@@ -76,6 +76,13 @@ pub enum WaitKind {
     Signal(Arc<str>),
     /// A condition, by its text.
     Condition(Arc<str>),
+    /// The instance that a call activity started.
+    Child {
+        /// Its key.
+        instance: InstanceKey,
+        /// The process it is of.
+        process_id: String,
+    },
 }
 
 impl WaitKind {
@@ -88,6 +95,7 @@ impl WaitKind {
             Self::Message { .. } => "message",
             Self::Signal(_) => "signal",
             Self::Condition(_) => "condition",
+            Self::Child { .. } => "child",
         }
     }
 
@@ -106,6 +114,7 @@ impl WaitKind {
                 correlation_key,
             } => format!("{name} / {correlation_key}"),
             Self::Signal(name) | Self::Condition(name) => name.to_string(),
+            Self::Child { instance, process_id } => format!("{process_id} {instance}"),
         }
     }
 }
@@ -133,6 +142,7 @@ impl Instance {
                     Stage::Job { .. }
                     | Stage::UserTask { .. }
                     | Stage::Waiting
+                    | Stage::Call(_)
                     | Stage::Joined { open: true, .. },
                     None,
                 ) => TokenState::Waiting,
@@ -218,7 +228,13 @@ fn work(definition: &Definition, instance: &ElementInstance) -> Option<WaitKind>
             ))
         }
         Stage::UserTask { assignee, .. } => Some(WaitKind::UserTask(assignee.clone())),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => None,
+        Stage::Call(call) => Some(WaitKind::Child {
+            instance: call.child,
+            process_id: call.process_id.clone(),
+        }),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
+        }
     }
 }
 

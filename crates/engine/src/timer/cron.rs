@@ -54,11 +54,20 @@ mod tests {
     fn five_and_six_fields() {
         let weekdays = read("0 9 * * MON-FRI").unwrap();
         // 2026-01-02 is a Friday.
-        assert_eq!(after(&weekdays, at("2026-01-02T09:00:00Z")), Some(at("2026-01-05T09:00:00Z")));
+        assert_eq!(
+            after(&weekdays, at("2026-01-02T09:00:00Z")),
+            Some(at("2026-01-05T09:00:00Z"))
+        );
         let seconds = read("*/10 * * * * *").unwrap();
-        assert_eq!(after(&seconds, at("2026-01-02T09:00:05Z")), Some(at("2026-01-02T09:00:10Z")));
+        assert_eq!(
+            after(&seconds, at("2026-01-02T09:00:05Z")),
+            Some(at("2026-01-02T09:00:10Z"))
+        );
         assert!(read("every day").is_err());
-        assert_eq!(after(&read("0 0 30 2 *").unwrap(), at("2026-01-01T00:00:00Z")), None);
+        assert_eq!(
+            after(&read("0 0 30 2 *").unwrap(), at("2026-01-01T00:00:00Z")),
+            None
+        );
     }
 
     #[test]
@@ -67,6 +76,9 @@ mod tests {
         let turn = following(&minute, at("2026-01-01T00:00:00Z"), at("2026-01-01T00:02:30Z"));
         assert_eq!((turn.missed, turn.next), (2, Some(at("2026-01-01T00:03:00Z"))));
         let late = following(&minute, at("2026-01-01T00:00:00Z"), at("2026-03-01T00:00:30Z"));
-        assert_eq!((late.missed, late.next), (COUNTED, Some(at("2026-03-01T00:01:00Z"))));
+        assert_eq!(
+            (late.missed, late.next),
+            (COUNTED, Some(at("2026-03-01T00:01:00Z")))
+        );
     }
 }

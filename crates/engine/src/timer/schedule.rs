@@ -44,7 +44,9 @@ impl Schedule {
         Ok(match kind {
             TimerKind::Date => Self::At(iso::date(text)?),
             TimerKind::Duration => Self::After(iso::duration(text)?),
-            TimerKind::Cycle if !text.trim().starts_with('R') => Self::Calendar(Arc::new(cron::read(text.trim())?)),
+            TimerKind::Cycle if !text.trim().starts_with('R') => {
+                Self::Calendar(Arc::new(cron::read(text.trim())?))
+            }
             TimerKind::Cycle => {
                 let iso::Cycle { times, start, period } = iso::cycle(text)?;
                 Self::Cycle { times, start, period }
