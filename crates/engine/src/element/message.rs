@@ -5,9 +5,9 @@ use tidegate_model::document::{Namespace, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
-use crate::element::Active;
+use crate::element::{Active, correlation};
 use crate::event::Event;
-use crate::text::{Failure, Text};
+use crate::text::{Computed, Failure, Text};
 
 /// A message that is waited for.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct MessageSpec {
     pub(crate) name: Text,
     /// None in a model of the plain standard: every message of the name fits.
     correlation_key: Option<Text>,
+    /// What the standard's correlation properties read from the data of the instance.
+    properties: Vec<Computed>,
 }
 
 /// Reads the message that `holder`, a message event definition or a receive task, refers to.
@@ -55,9 +57,14 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
         Some(text) => Some(reader.text(text, message.position)?),
         None => None,
     };
+    let properties = match correlation_key {
+        Some(_) => Vec::new(),
+        None => correlation::subscribed(reader, reference)?,
+    };
     Some(MessageSpec {
         name,
         correlation_key,
+        properties,
     })
 }
 
@@ -79,7 +86,7 @@ pub(super) fn subscribe(
         }
     };
     let correlation_key = match &message.correlation_key {
-        None => String::new(),
+        None => correlation::key(&message.properties, &scope)?,
         Some(Text::Literal(text)) => text.to_string(),
         Some(Text::Computed(computed)) => {
             let key = computed.string("the correlation key", &scope)?;
@@ -95,7 +102,7 @@ pub(super) fn subscribe(
     Ok(())
 }
 
-fn missing(what: &str, text: &str) -> Box<Failure> {
+pub(super) fn missing(what: &str, text: &str) -> Box<Failure> {
     Failure::new(
         "expression-failed",
         format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),
