@@ -493,6 +493,10 @@ fn turn_activated(
         .and_then(|items| items.get(turn as usize - 1))
         .cloned();
     let mut variables = Variables::new();
+    let output = definition.element(element).repetition.as_deref();
+    if let Some(name) = output.and_then(|repetition| repetition.output_variable()) {
+        variables.set(name, Json::trusted("null"));
+    }
     variables.set(crate::element::LOOP_COUNTER, Json::of(&turn));
     let name = definition.element(element).repetition.as_deref();
     if let Some(name) = name.and_then(|repetition| repetition.input_element()) {

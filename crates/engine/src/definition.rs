@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{ElementIndex, Timestamp};
+use tidegate_model::{ElementIndex, Timestamp, Variables};
 
 use crate::compile::Limits;
-use crate::element::{Behaviour, Repetition};
+use crate::element::{Behaviour, MessageCorrelation, Repetition};
 use crate::mapping::Mapping;
 use crate::reach::Reach;
 use crate::text::Computed;
@@ -33,6 +33,7 @@ pub struct Definition {
     pub(crate) flows: Vec<Flow>,
     /// Where the process begins when no start event is named.
     pub(crate) starts: Vec<ElementIndex>,
+    pub(crate) correlations: Vec<MessageCorrelation>,
     pub(crate) limits: Limits,
     /// The event sub-processes at the top.
     pub(crate) listeners: Vec<ElementIndex>,
@@ -77,6 +78,8 @@ pub struct ElementInfo {
     pub(crate) instantiated_by: Option<ElementIndex>,
     /// Which elements lead to which incoming flow, for a gateway that waits for what can still come.
     pub(crate) reach: OnceLock<Reach>,
+    /// Data objects and properties of its own, which begin without a value.
+    pub(crate) declared: Vec<Arc<str>>,
     /// How it is repeated.
     pub(crate) repetition: Option<Box<Repetition>>,
     /// Only compensation activates it.
@@ -163,6 +166,16 @@ impl Definition {
 
     pub(crate) fn flow(&self, flow: FlowIndex) -> &Flow {
         &self.flows[flow.index()]
+    }
+
+    /// The correlation key of a message that was published without one, where the model's correlation properties read
+    /// it from the payload.
+    pub fn correlation_key(&self, message_name: &str, payload: &Variables) -> Option<String> {
+        let found = self
+            .correlations
+            .iter()
+            .find(|found| &*found.message_name == message_name);
+        found?.key_of(payload)
     }
 
     /// Its start events, in document order.

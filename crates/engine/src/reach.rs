@@ -48,7 +48,7 @@ impl Reach {
     }
 
     /// True if a token at `element` can come to one of the `empty` flows and to none of the `waiting` ones.
-    fn awaits(&self, element: ElementIndex, waiting: &[u64], empty: &[u64]) -> bool {
+    fn leads(&self, element: ElementIndex, waiting: &[u64], empty: &[u64]) -> bool {
         let meets =
             |mask: &[u64], flows: &[u64]| mask.iter().zip(flows).any(|(mask, flows)| mask & flows != 0);
         self.masks
@@ -94,5 +94,5 @@ pub(crate) fn nothing_more_comes(
         .map(|state| state.element);
     !on_flows
         .chain(live)
-        .any(|element| reach.awaits(element, &waiting, &empty))
+        .any(|element| reach.leads(element, &waiting, &empty))
 }

@@ -18,6 +18,15 @@ pub(super) fn connect(
     handlers(document, associations, definition);
     for position in 0..definition.elements.len() {
         let info = &definition.elements[position];
+        if info.is_for_compensation && !(info.incoming.is_empty() && info.outgoing.is_empty()) {
+            let place = document.get(nodes[position]).position;
+            let found = Diagnostic::error(
+                "compensation-handler-in-flow",
+                "a sequence flow leads to or from an activity that is for compensation",
+            );
+            let hint = "remove the flow: only compensation begins it, by an association";
+            diagnostics.push(found.hint(hint).at(place).element(Some(&info.id)));
+        }
         if !info.behaviour.is_compensation() {
             continue;
         }

@@ -45,6 +45,7 @@ pub(super) fn compile(
         elements,
         flows: Vec::new(),
         starts: Vec::new(),
+        correlations: crate::element::message_correlations(document),
         limits: options.limits,
         listeners: Vec::new(),
         has_late_joins: false,
@@ -103,6 +104,7 @@ fn refused(
         elements: elements.collect(),
         flows: Vec::new(),
         starts: Vec::new(),
+        correlations: Vec::new(),
         limits: super::Limits::default(),
         listeners: Vec::new(),
         has_late_joins: false,
@@ -120,10 +122,12 @@ fn read(
     let element = document.get(node.node);
     let mut reader = Reader::new(document, node.node, node.parent, options, diagnostics);
     let mut repetition = None;
+    let mut declared = Vec::new();
     let mut start_quantity = 1;
     let mut completion_quantity = 1;
     if node.row.class == Class::Activity {
         repetition = crate::element::read_repetition(&mut reader);
+        declared = reader.declared();
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
@@ -135,6 +139,7 @@ fn read(
     info.start_quantity = start_quantity;
     info.completion_quantity = completion_quantity;
     info.repetition = repetition;
+    info.declared = declared;
     info.is_for_compensation = node.row.class == Class::Activity
         && element.attribute("isForCompensation").map(str::trim) == Some("true");
     Some((info, parts))
@@ -180,6 +185,7 @@ fn blank(
         part_of: None,
         instantiated_by: None,
         reach: OnceLock::new(),
+        declared: Vec::new(),
         repetition: None,
         is_for_compensation: false,
         compensation: None,

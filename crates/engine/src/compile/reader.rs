@@ -364,6 +364,14 @@ impl<'a> Reader<'a> {
             .ok()
     }
 
+    /// The data objects and properties that stand in the element.
+    pub(crate) fn declared(&self) -> Vec<std::sync::Arc<str>> {
+        let own = self.document.children(self.node);
+        let own = own.filter(|(_, child)| matches!(child.tag.as_str(), "dataObject" | "property"));
+        let names = own.filter_map(|(_, child)| Some(self.data_name(child.id().or(child.name())?)));
+        names.map(std::sync::Arc::from).collect()
+    }
+
     /// The variable that a reference to a data object, property, input, output or store stands for: its name, else its
     /// id.
     pub(crate) fn data_name(&self, reference: &str) -> String {

@@ -245,6 +245,15 @@ impl Checker<'_> {
         let events: Vec<ElementIndex> = events.collect();
         match events.as_slice() {
             [only] => vec![*only],
+            [] if info.behaviour.is_listener() => {
+                let finding = error(
+                    "event-sub-process-without-start",
+                    "an event sub-process must have a start event that says what begins it",
+                    "add a start event with an event definition",
+                );
+                self.report(info, element, finding, diagnostics);
+                Vec::new()
+            }
             [] => {
                 let starts = implicit_starts(definition, inside);
                 if starts.is_empty() {

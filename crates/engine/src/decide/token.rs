@@ -1,6 +1,8 @@
 //! The life of a token: it enters an element, the element does its work, and the token leaves.
 
-use tidegate_model::{ElementIndex, ElementInstanceKey};
+use std::sync::Arc;
+
+use tidegate_model::{ElementIndex, ElementInstanceKey, Json, Variables};
 
 use crate::decide::{Step, Turn};
 use crate::definition::{ElementInfo, FlowIndex};
@@ -119,9 +121,17 @@ impl<'a> Turn<'a> {
             self.arm_boundaries(&me)?;
             return repetition.begin(self, &me);
         }
+        let declared = info
+            .declared
+            .iter()
+            .filter(|name| state.variables.get(name).is_none());
+        let declared: Variables = declared
+            .map(|name| (Arc::clone(name), Json::trusted("null")))
+            .collect();
         let inputs = match info.mapping.as_deref() {
             Some(mapping) if !mapping.inputs.is_empty() => {
-                let inputs = mapping::inputs(mapping, self, key)?;
+                let mut inputs = declared;
+                inputs.merge(mapping::inputs(mapping, self, key)?);
                 self.event(Event::VariablesSet {
                     scope: key,
                     variables: inputs.clone(),
@@ -130,7 +140,16 @@ impl<'a> Turn<'a> {
                 locals.merge(inputs);
                 Some(locals)
             }
-            Some(_) | None => None,
+            Some(_) | None if declared.is_empty() => None,
+            Some(_) | None => {
+                let mut locals = state.variables.clone();
+                locals.merge(declared.clone());
+                self.event(Event::VariablesSet {
+                    scope: key,
+                    variables: declared,
+                });
+                Some(locals)
+            }
         };
         let locals = inputs.as_ref().unwrap_or(&state.variables);
         let me = Active {
@@ -245,6 +264,11 @@ impl<'a> Turn<'a> {
                         element: state.element,
                     });
                 }
+            }
+        }
+        if let Some(mapping) = mapping.filter(|mapping| !mapping.associated.is_empty()) {
+            for (scope, variables) in mapping::associated(mapping, self, key, state.parent, results)? {
+                self.event(Event::VariablesSet { scope, variables });
             }
         }
         Ok(())

@@ -5,9 +5,9 @@ use tidegate_model::document::{Namespace, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
-use crate::element::{Active, Waiter};
+use crate::element::{Active, Waiter, correlation};
 use crate::event::Event;
-use crate::text::{Failure, Text};
+use crate::text::{Computed, Failure, Text};
 use crate::visible::Visible;
 
 /// A message that is waited for.
@@ -16,6 +16,8 @@ pub(crate) struct MessageSpec {
     pub(crate) name: Text,
     /// None in a model of the plain standard: every message of the name fits.
     correlation_key: Option<Text>,
+    /// What the standard's correlation properties read from the data of the instance.
+    properties: Vec<Computed>,
 }
 
 /// Reads the message that `holder`, a message event definition or a receive task, refers to.
@@ -56,9 +58,14 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
         Some(text) => Some(reader.text(text, message.position)?),
         None => None,
     };
+    let properties = match correlation_key {
+        Some(_) => Vec::new(),
+        None => correlation::subscribed(reader, reference)?,
+    };
     Some(MessageSpec {
         name,
         correlation_key,
+        properties,
     })
 }
 
@@ -107,9 +114,16 @@ pub(super) fn publish(
 impl MessageSpec {
     fn correlation_key(&self, scope: &Visible<'_>) -> Result<String, Box<Failure>> {
         match &self.correlation_key {
-            None => Ok(String::new()),
+            None => correlation::key(&self.properties, scope),
             Some(Text::Literal(text)) => Ok(text.to_string()),
             Some(key @ Text::Computed(_)) => key.required("the correlation key", scope),
         }
     }
+}
+
+pub(super) fn missing(what: &str, text: &str) -> Box<Failure> {
+    Failure::new(
+        "expression-failed",
+        format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),
+    )
 }

@@ -16,6 +16,7 @@ use crate::element::Active;
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, Stage, Turns};
 use crate::text::{Computed, Failure};
+use crate::visible::Visible;
 
 /// The number of a turn, from 1, as a variable of that turn.
 pub(crate) const LOOP_COUNTER: &str = "loopCounter";
@@ -50,6 +51,8 @@ pub(crate) struct MultiInstance {
 enum Over {
     Number(Computed),
     Collection(Computed),
+    /// A list that a variable holds.
+    Variable(Arc<str>),
 }
 
 /// Reads the loop characteristics of an activity. None where it has none, or where they were refused.
@@ -154,18 +157,17 @@ fn multi_instance(reader: &mut Reader<'_>, node: NodeId) -> Option<MultiInstance
         made.input_element = Some(name.into());
     }
     let reference = document.child(node, "loopDataInputRef").map(|(_, child)| child);
-    let collection = match (vendor("collection"), reference) {
-        (Some(text), _) => Some(reader.expression(text, None, element.position)?),
-        (None, Some(reference)) => {
-            let name = reader.data_name(reference.text.trim());
-            Some(reader.expression(&name, None, reference.position)?)
-        }
-        (None, None) => None,
+    let collection = match vendor("collection") {
+        Some(text) => Some(reader.expression(text, None, element.position)?),
+        None => None,
     };
-    made.over = match (collection, cardinality) {
-        (Some(collection), _) => Over::Collection(collection),
-        (None, Some(number)) => Over::Number(number),
-        (None, None) => {
+    made.over = match (collection, reference, cardinality) {
+        (Some(collection), _, _) => Over::Collection(collection),
+        (None, Some(reference), _) => {
+            Over::Variable(behind(reader, reference.text.trim(), "dataInputAssociation"))
+        }
+        (None, None, Some(number)) => Over::Number(number),
+        (None, None, None) => {
             return reader.refuse_at(
                 element.position,
                 "loop-without-cardinality",
@@ -188,13 +190,29 @@ fn standard_data(reader: &mut Reader<'_>, node: NodeId, made: &mut MultiInstance
         made.input_element = Some(name.into());
     }
     if let Some((_, output)) = document.child(node, "loopDataOutputRef") {
-        made.output_collection = Some(reader.data_name(output.text.trim()).into());
+        made.output_collection = Some(behind(reader, output.text.trim(), "dataOutputAssociation"));
         if let Some(name) = item("outputDataItem") {
             let position = document.get(node).position;
             made.output_element = Some(reader.expression(&name, None, position)?);
         }
     }
     Some(())
+}
+
+/// The variable behind an input or output of the activity: what an association connects it with.
+fn behind(reader: &Reader<'_>, reference: &str, association: &str) -> Arc<str> {
+    let document = reader.document;
+    let (own, other) = match association {
+        "dataInputAssociation" => ("targetRef", "sourceRef"),
+        _ => ("sourceRef", "targetRef"),
+    };
+    let text = |node: NodeId, tag: &str| document.child(node, tag).map(|(_, child)| child.text.trim());
+    let mut associations = document
+        .children(reader.node)
+        .filter(|(_, child)| child.tag == association);
+    let found =
+        associations.find_map(|(node, _)| (text(node, own)? == reference).then(|| text(node, other))?);
+    reader.data_name(found.unwrap_or(reference)).into()
 }
 
 /// Reads the expression inside a child; none inside where there is none.
@@ -214,6 +232,24 @@ fn inner_expression(reader: &mut Reader<'_>, node: NodeId, tag: &str) -> Option<
     }
 }
 
+impl MultiInstance {
+    fn items(&self, scope: &Visible<'_>) -> Result<Vec<Json>, Box<Failure>> {
+        match &self.over {
+            Over::Collection(collection) => items(
+                &collection.text,
+                &collection.evaluate("the input collection", scope)?,
+            ),
+            Over::Variable(name) => {
+                let value = scope
+                    .json(name)
+                    .and_then(|json| Value::from_json(json.text()).ok());
+                items(name, &value.unwrap_or(Value::Null))
+            }
+            Over::Number(_) => Ok(Vec::new()),
+        }
+    }
+}
+
 impl Repetition {
     /// The variable that the outputs of the turns go to.
     pub(crate) fn output_collection(&self) -> Option<&Arc<str>> {
@@ -228,6 +264,17 @@ impl Repetition {
         match self {
             Self::Standard { .. } => None,
             Self::MultiInstance(multi) => multi.input_element.as_ref(),
+        }
+    }
+
+    /// The variable that gives the output of a turn, if that is all the output says: each turn has its own.
+    pub(crate) fn output_variable(&self) -> Option<&str> {
+        match self {
+            Self::MultiInstance(MultiInstance {
+                output_element: Some(element),
+                ..
+            }) => Some(element.text.trim()).filter(|text| is_name(text)),
+            Self::MultiInstance(_) | Self::Standard { .. } => None,
         }
     }
 
@@ -251,8 +298,8 @@ impl Repetition {
                     let value = number.evaluate("the loop cardinality", &scope)?;
                     (Some(count("the loop cardinality", value, number)?), None)
                 }
-                Over::Collection(collection) => {
-                    let items = items(collection, collection.evaluate("the input collection", &scope)?)?;
+                Over::Collection(_) | Over::Variable(_) => {
+                    let items = multi.items(&scope)?;
                     let total = u32::try_from(items.len()).unwrap_or(u32::MAX);
                     (Some(total), Some(items))
                 }
@@ -402,6 +449,13 @@ fn counters(turns: &Turns, alive: usize, counter: u32) -> Variables {
         .collect()
 }
 
+fn is_name(text: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || c == '_';
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(inner)
+        && !matches!(text, "true" | "false" | "null")
+}
+
 fn count(what: &str, value: Value, computed: &Computed) -> Result<u32, Box<Failure>> {
     let json = value.to_json();
     let text = serde_json::from_str::<String>(&json).unwrap_or(json);
@@ -419,14 +473,14 @@ fn count(what: &str, value: Value, computed: &Computed) -> Result<u32, Box<Failu
     })
 }
 
-fn items(computed: &Computed, value: Value) -> Result<Vec<Json>, Box<Failure>> {
+fn items(text: &str, value: &Value) -> Result<Vec<Json>, Box<Failure>> {
     match value.as_list() {
         Some(items) => Ok(items.iter().map(|item| Json::trusted(item.to_json())).collect()),
         None => Err(Failure::new(
             "expression-failed",
             format!(
                 "the input collection: `{}` gave {} and not a list. Correct the variables and retry.",
-                computed.text,
+                text,
                 value.type_name()
             ),
         )),
