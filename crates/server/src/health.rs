@@ -10,9 +10,10 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
+use tidegate::Shell;
 
 use crate::auth::{self, Needs, Permission, Reach};
-use crate::extract::Caller;
+use crate::extract::{Caller, KnownShell};
 use crate::host::Stage;
 use crate::{App, Problem};
 
@@ -29,6 +30,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
     Router::new()
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
+        .route("/health/ready/{shell}", get(ready_of_shell))
         .route("/health/startup", get(startup))
         .route("/metrics", get(metrics).route_layer(guard))
 }
@@ -51,29 +53,23 @@ async fn startup(State(app): State<App>) -> Response {
     }
 }
 
+/// The host and all its shells.
 async fn ready(State(app): State<App>) -> Response {
+    verdict(&app, &app.host.shells())
+}
+
+/// The host and one shell, for who sends to that one alone: its siblings may be paused or reloaded meanwhile.
+async fn ready_of_shell(State(app): State<App>, KnownShell(shell): KnownShell) -> Response {
+    verdict(&app, &[shell])
+}
+
+fn verdict(app: &App, shells: &[Shell]) -> Response {
     let mut checks = vec![host_check(app.host.stage())];
-    for shell in app.host.shells() {
-        let Some(runtime) = shell.runtime() else {
-            let reason = "the shell has not started; the log has the cause";
-            checks.push(
-                json!({ "name": "generation", "shell": shell.id(), "grade": "unhealthy", "reason": reason }),
-            );
-            continue;
-        };
-        let quiescence = runtime.quiescence();
-        let excused = app.options.ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
-        for check in runtime.readiness() {
-            let grade = grade(&check);
-            let is_excused = excused && check.name == GATE_CHECK;
-            checks.push(json!({
-                "name": check.name,
-                "shell": shell.id(),
-                "grade": if is_excused { "healthy" } else { grade },
-                "reason": check.reason,
-            }));
-        }
-    }
+    checks.extend(
+        shells
+            .iter()
+            .flat_map(|shell| checks_of(shell, app.options.ready_while_paused)),
+    );
     let worst = ["unhealthy", "degraded"]
         .into_iter()
         .find(|grade| checks.iter().any(|check| check["grade"] == **grade))
@@ -84,6 +80,30 @@ async fn ready(State(app): State<App>) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     (status, Json(json!({ "status": worst, "checks": checks }))).into_response()
+}
+
+fn checks_of(shell: &Shell, ready_while_paused: bool) -> Vec<Value> {
+    let Some(runtime) = shell.runtime() else {
+        let reason = "the shell has not started; the log has the cause";
+        return vec![
+            json!({ "name": "generation", "shell": shell.id(), "grade": "unhealthy", "reason": reason }),
+        ];
+    };
+    let quiescence = runtime.quiescence();
+    let excused = ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
+    let checks = runtime.readiness().into_iter();
+    checks
+        .map(|check| {
+            let grade = grade(&check);
+            let is_excused = excused && check.name == GATE_CHECK;
+            json!({
+                "name": check.name,
+                "shell": shell.id(),
+                "grade": if is_excused { "healthy" } else { grade },
+                "reason": check.reason,
+            })
+        })
+        .collect()
 }
 
 fn host_check(stage: Stage) -> Value {

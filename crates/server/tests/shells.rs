@@ -169,6 +169,17 @@ async fn l01_a_paused_shell_leaves_its_sibling_alone() {
     shells.post("/shells/a/admin/workflow-runtime/pause").await;
     assert_eq!(shells.reason("a").await, "AdministrativePause");
     assert_eq!(shells.reason("b").await, "None");
+    for (what, wanted) in [
+        ("ready", 503),
+        ("ready/a", 503),
+        ("ready/b", 200),
+        ("ready/nobody", 404),
+    ] {
+        let ready = shells
+            .http
+            .get(shells.url.replace("/api/v1", &format!("/health/{what}")));
+        assert_eq!(answer(ready).await.0, wanted, "{what}");
+    }
     assert_eq!(shells.start("a", "quick").await["accepted"], true);
     let started = shells.start("b", "quick").await;
     assert_eq!(started["accepted"], Value::Null, "{started}");
