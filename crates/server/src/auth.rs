@@ -9,6 +9,7 @@ mod oidc;
 mod permission;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -216,6 +217,16 @@ pub(crate) async fn check(
             identity.name
         );
         return Problem::new(StatusCode::FORBIDDEN, "permission-denied", detail).into_response();
+    }
+    let is_control = matches!(
+        needs.permission,
+        Permission::RuntimePause | Permission::RuntimeControl
+    );
+    if is_control && !app.control.admit(&identity.name, Instant::now()) {
+        let detail = "these are more control actions than one caller may ask for; wait a second between them";
+        return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail)
+            .header(header::RETRY_AFTER, HeaderValue::from(1))
+            .into_response();
     }
     parts.extensions.insert(identity);
     next.run(Request::from_parts(parts, body)).await

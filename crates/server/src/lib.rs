@@ -10,6 +10,7 @@ mod cursor;
 mod extract;
 mod health;
 pub mod host;
+mod limit;
 pub mod listen;
 mod page;
 pub mod problem;
@@ -40,6 +41,10 @@ pub struct ApiOptions {
     pub max_body_bytes: usize,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
+    /// Control actions of one caller at once.
+    pub control_burst: u32,
+    /// Control actions of one caller in a second, beyond a burst.
+    pub control_per_second: u32,
 }
 
 impl Default for ApiOptions {
@@ -50,6 +55,8 @@ impl Default for ApiOptions {
             max_deployment_bytes: 16 << 20,
             max_body_bytes: 4 << 20,
             body_timeout: Duration::from_secs(30),
+            control_burst: 100,
+            control_per_second: 20,
         }
     }
 }
@@ -77,6 +84,7 @@ pub(crate) struct App {
     pub(crate) host: Host,
     pub(crate) auth: Arc<Auth>,
     pub(crate) options: Arc<ApiOptions>,
+    pub(crate) control: Arc<limit::Limiter>,
 }
 
 /// The whole HTTP face as one service.
@@ -84,6 +92,10 @@ pub fn router(host: Host, auth: impl Into<Arc<Auth>>, options: ApiOptions) -> Ro
     let app = App {
         host,
         auth: auth.into(),
+        control: Arc::new(limit::Limiter::new(
+            options.control_burst,
+            options.control_per_second,
+        )),
         options: Arc::new(options),
     };
     Router::new()

@@ -296,3 +296,28 @@ async fn case_194_a_foreign_page_changes_nothing() {
     let (_, audit) = server.get("/audit").await;
     assert_eq!(audit["items"], json!([]));
 }
+
+/// Case 198: refused without a token, status alone for who may only look, and a flood is limited and changes nothing.
+#[tokio::test]
+async fn case_198_a_flood_of_pauses_is_limited_and_idempotent() {
+    let server = server().await;
+    let pause = || answer(server.request(Method::POST, "/admin/workflow-runtime/pause"));
+    let all = futures_util::future::join_all((0..1000).map(|_| pause())).await;
+    let count = |wanted: u16| all.iter().filter(|(status, _)| *status == wanted).count();
+    assert_eq!(count(200) + count(429), 1000);
+    assert!(count(200) >= 100 && count(429) > 0, "{} of 1000", count(200));
+    let (_, refused) = all.iter().find(|(status, _)| *status == 429).unwrap();
+    common::assert_problem(429.try_into().unwrap(), refused, 429, "too-many-requests");
+    let (status, _) = server.get("/admin/workflow-runtime/status").await;
+    assert_eq!(status, 200, "looking is not limited");
+    let (_, audit) = server.get("/audit").await;
+    assert_eq!(
+        audit["items"].as_array().unwrap().len(),
+        1,
+        "one change, one entry: {audit}"
+    );
+    let open = server
+        .http
+        .get(format!("{}/api/v1/admin/workflow-runtime/status", server.url));
+    assert_eq!(answer(open).await.0, 401, "refused by default, even on loopback");
+}
