@@ -111,8 +111,8 @@ fn source(path: &Path) -> Result<Vec<u8>, String> {
                 "a Java delegate should be refused as such, not {codes:?}"
             ));
         }
-        text = rewritten(&text, "camunda:delegateExpression=\"${", |topic| external(topic));
-        text = rewritten(&text, "camunda:delegateExpression=\"#{", |topic| external(topic));
+        text = rewritten(&text, "camunda:delegateExpression=\"${", external);
+        text = rewritten(&text, "camunda:delegateExpression=\"#{", external);
     }
     Ok(text.into_bytes())
 }
