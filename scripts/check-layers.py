@@ -16,8 +16,9 @@ MAY_USE = {
     "tidegate-bpmn": {"tidegate-model"},
     "tidegate-dmn": {"tidegate-expression", "tidegate-model"},
     "tidegate-engine": {"tidegate-dmn", "tidegate-expression", "tidegate-model"},
+    "tidegate-gate": set(),
     "tidegate-store": {"tidegate-model"},
-    "tidegate": {"tidegate-bpmn", "tidegate-engine", "tidegate-model", "tidegate-store"},
+    "tidegate": {"tidegate-bpmn", "tidegate-engine", "tidegate-gate", "tidegate-model", "tidegate-store"},
     "tidegate-server": {"tidegate"},
     "tidegate-script": {"tidegate"},
     "tidegate-cli": {"tidegate", "tidegate-script", "tidegate-server"},
@@ -37,7 +38,7 @@ ONLY = {
     "clap": {"tidegate-cli"},
 }
 # Parts that must stay free of any async runtime, also by way of others.
-PURE = ["tidegate-model", "tidegate-expression", "tidegate-bpmn", "tidegate-dmn", "tidegate-engine"]
+PURE = ["tidegate-gate", "tidegate-model", "tidegate-expression", "tidegate-bpmn", "tidegate-dmn", "tidegate-engine"]
 ASYNC_RUNTIMES = {"tokio", "async-std", "smol", "async-executor", "mio", "futures-executor"}
 # How source takes hold of signals.
 SIGNALS = re.compile(r"tokio::signal|signal_hook|\bctrlc\b|sigaction")
