@@ -92,6 +92,8 @@ pub enum StarterTrigger {
     None,
     /// A message of this name.
     Message(Arc<str>),
+    /// A signal of this name.
+    Signal(Arc<str>),
     /// A due timer; see [`Definition::next_start_timer`].
     Timer,
 }

@@ -230,6 +230,7 @@ fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> 
                 None => crate::state::message_name(definition, element),
             };
             Effect::Subscribe(Subscription {
+                kind: tidegate_model::effect::SubscriptionKind::Message,
                 owner,
                 element,
                 message_name,

@@ -19,6 +19,15 @@ pub(crate) struct Code {
     pub tree: Tree,
 }
 
+/// What is known around a FEEL text.
+#[derive(Clone, Copy, Default)]
+pub struct Vocabulary<'v> {
+    /// Names of variables that hold special characters, such as `net-amount`.
+    pub names: &'v [&'v str],
+    /// Types that FEEL does not define, by their name, written with those that it does: `context<age: number>`.
+    pub types: Option<&'v dyn Fn(&str) -> Option<String>>,
+}
+
 /// An expression, parsed once and evaluated any number of times. A clone copies a pointer.
 #[derive(Clone, Debug)]
 pub struct Expression {
@@ -52,7 +61,20 @@ impl Expression {
     ///
     /// The first thing that is wrong in the text, with its place.
     pub fn feel_with_names(text: &str, names: &[&str]) -> Result<Expression, SyntaxError> {
-        Ok(Expression::new(text, Language::Feel, feel::parse(text, names)?))
+        Expression::feel_with(text, &Vocabulary { names, types: None })
+    }
+
+    /// Parses FEEL with all that is known about names and types around it.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong in the text, with its place.
+    pub fn feel_with(text: &str, vocabulary: &Vocabulary<'_>) -> Result<Expression, SyntaxError> {
+        Ok(Expression::new(
+            text,
+            Language::Feel,
+            feel::parse(text, vocabulary)?,
+        ))
     }
 
     /// Parses the unified expression language: bare, in `${...}` or `#{...}`, or as a template such as
@@ -225,7 +247,16 @@ pub fn unary_tests(text: &str) -> Result<UnaryTests, SyntaxError> {
 ///
 /// The first thing that is wrong in the text, with its place.
 pub fn unary_tests_with_names(text: &str, names: &[&str]) -> Result<UnaryTests, SyntaxError> {
-    let tree = feel::parse_unary_tests(text, names)?;
+    unary_tests_with(text, &Vocabulary { names, types: None })
+}
+
+/// As [`unary_tests`], with all that is known about names and types around it.
+///
+/// # Errors
+///
+/// The first thing that is wrong in the text, with its place.
+pub fn unary_tests_with(text: &str, vocabulary: &Vocabulary<'_>) -> Result<UnaryTests, SyntaxError> {
+    let tree = feel::parse_unary_tests(text, vocabulary)?;
     Ok(UnaryTests {
         expression: Expression::new(text, Language::Feel, tree),
     })

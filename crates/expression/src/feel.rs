@@ -6,15 +6,16 @@ mod ranges;
 mod types;
 
 use crate::error::SyntaxError;
+use crate::expression::Vocabulary;
 use crate::lexer::{Dialect, tokens};
 use crate::tree::Tree;
 
-/// Parses an expression. `known` are variable names that hold more than one word or special characters.
-pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Tree, SyntaxError> {
+/// Parses an expression.
+pub(crate) fn parse(text: &str, known: &Vocabulary<'_>) -> Result<Tree, SyntaxError> {
     parser::Parser::new(text, tokens(text, Dialect::Feel)?, known)?.whole_expression()
 }
 
 /// Parses unary tests, as a decision table's cells hold them.
-pub(crate) fn parse_unary_tests(text: &str, known: &[&str]) -> Result<Tree, SyntaxError> {
+pub(crate) fn parse_unary_tests(text: &str, known: &Vocabulary<'_>) -> Result<Tree, SyntaxError> {
     parser::Parser::new(text, tokens(text, Dialect::Feel)?, known)?.whole_unary_tests()
 }

@@ -39,7 +39,9 @@ pub use context::Context;
 pub use decimal::{Decimal, NotADecimal, Rounding};
 pub use error::{EvaluationCode, EvaluationError, SyntaxError};
 pub use evaluate::{Callable, Function};
-pub use expression::{Expression, UnaryTests, unary_tests, unary_tests_with_names};
+pub use expression::{
+    Expression, UnaryTests, Vocabulary, unary_tests, unary_tests_with, unary_tests_with_names,
+};
 pub use json::JsonError;
 pub use limits::Limits;
 pub use meter::Meter;

@@ -60,6 +60,13 @@ pub enum Cause {
         #[n(0)]
         instance: u64,
     },
+    /// A called instance.
+    #[n(11)]
+    Child {
+        /// Its key.
+        #[n(0)]
+        instance: u64,
+    },
     /// The engine itself, as a consequence of the step before.
     #[n(10)]
     Engine,

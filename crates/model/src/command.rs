@@ -3,7 +3,9 @@
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::{Cause, ElementIndex, ElementInstanceKey, IncidentKey, MessageKey, Timestamp, Variables};
+use crate::{
+    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Timestamp, Variables,
+};
 
 /// A command with its cause.
 #[derive(Debug, Clone)]
@@ -94,6 +96,15 @@ pub enum CommandKind {
         /// Its payload.
         variables: Variables,
     },
+    /// A signal was thrown that the instance waits for.
+    CatchSignal {
+        /// The element instance that waits (the host, for a boundary event).
+        owner: ElementInstanceKey,
+        /// The signal event.
+        element: ElementIndex,
+        /// Its payload.
+        variables: Variables,
+    },
     /// Change variables from outside.
     SetVariables {
         /// The scope; [`ElementInstanceKey::ROOT`] for the instance itself.
@@ -113,6 +124,55 @@ pub enum CommandKind {
         /// The job.
         job: ElementInstanceKey,
         /// What happened.
+        message: String,
+    },
+    /// The instance that a call activity started has completed.
+    ChildCompleted {
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+        /// The child.
+        child: InstanceKey,
+        /// The child's variables at its end.
+        variables: Variables,
+    },
+    /// The child ended by an error that nothing in it caught.
+    ChildFaulted {
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+        /// The child.
+        child: InstanceKey,
+        /// The error code.
+        code: String,
+        /// What went wrong.
+        message: String,
+        /// Variables for the scope that catches it.
+        variables: Variables,
+    },
+    /// The child threw an escalation that nothing in it caught. The child may live on.
+    ChildEscalated {
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+        /// The child.
+        child: InstanceKey,
+        /// The escalation code.
+        code: String,
+        /// Variables for the scope that catches it.
+        variables: Variables,
+    },
+    /// An operator cancelled the child.
+    ChildCancelled {
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+        /// The child.
+        child: InstanceKey,
+    },
+    /// The child could not be started: there is no such process, or it has no fitting start.
+    ChildNotStarted {
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+        /// The child that was asked for.
+        child: InstanceKey,
+        /// Why, with what to do.
         message: String,
     },
     /// Record that an operator suspended the instance.

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::{ElementIndex, ElementInstanceKey, IncidentKey, SubStatus, Timestamp, Variables};
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Timestamp, Variables};
 
 /// One thing that should be under way from now on, or no longer.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +30,9 @@ pub enum Effect {
         /// The timer event.
         element: ElementIndex,
     },
-    /// A message to wait for.
+    /// A message or signal to wait for.
     Subscribe(Subscription),
-    /// The message is no longer wanted, or has come.
+    /// The message or signal is no longer wanted, or has come.
     Unsubscribe {
         /// Who waited.
         owner: ElementInstanceKey,
@@ -40,8 +43,78 @@ pub enum Effect {
     RaiseIncident(Incident),
     /// The incident is gone.
     CloseIncident(IncidentKey),
+    /// An instance of another process to start, whose end the owner waits for.
+    StartChild(Child),
+    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more.
+    CancelChild {
+        /// The child.
+        instance: InstanceKey,
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+    },
+    /// An escalation that nothing in this instance caught: the call activity that started it may catch it.
+    EscalateToParent {
+        /// The escalation code.
+        code: String,
+        /// Variables for the scope that catches it.
+        variables: Variables,
+    },
+    /// A message that the instance sends. It happens once, with the commit, and is not part of what is outstanding.
+    PublishMessage {
+        /// Its name.
+        name: String,
+        /// Its correlation key; empty when the model gives none.
+        correlation_key: String,
+        /// Its payload.
+        variables: Variables,
+        /// How long it may wait for a taker, in milliseconds; none for the host's own limit.
+        ttl_ms: Option<i64>,
+    },
+    /// A signal that the instance throws. It happens once, with the commit, and is not part of what is outstanding.
+    /// The instance that throws it has taken it already: it goes to every other one, and to the start events.
+    BroadcastSignal {
+        /// Its name.
+        name: String,
+        /// Its payload.
+        variables: Variables,
+    },
     /// The instance has ended.
     Ended(SubStatus),
+}
+
+/// An instance that a call activity starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its key, in the shard of its parent. A second start with this key is the same start.
+    pub instance: InstanceKey,
+    /// The call activity's instance.
+    pub owner: ElementInstanceKey,
+    /// The BPMN id of the process.
+    pub process_id: String,
+    /// Which version of it.
+    pub binding: Binding,
+    /// The variables it begins with.
+    pub variables: Variables,
+    /// Its business key.
+    pub business_key: Option<String>,
+}
+
+/// Which version of a process is called.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Binding {
+    /// The latest version at the time of the call.
+    #[n(0)]
+    Latest,
+    /// This version.
+    #[n(1)]
+    Version(#[n(0)] u32),
+    /// The latest version with this version tag.
+    #[n(2)]
+    VersionTag(#[n(0)] String),
+    /// The version that was deployed together with the caller.
+    #[n(3)]
+    Deployment,
 }
 
 /// One piece of work.
@@ -93,14 +166,26 @@ pub struct Timer {
     pub due_at: Timestamp,
 }
 
-/// A message to wait for.
+/// What a subscription waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SubscriptionKind {
+    /// A message, which one taker gets.
+    #[default]
+    Message,
+    /// A signal, which everyone gets who waits for it.
+    Signal,
+}
+
+/// A message or signal to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
+    /// Which of the two.
+    pub kind: SubscriptionKind,
     /// Who waits (the host, for a boundary event).
     pub owner: ElementInstanceKey,
     /// The message event or receive task.
     pub element: ElementIndex,
-    /// The message's name.
+    /// The name of the message or signal.
     pub message_name: Arc<str>,
     /// The evaluated correlation key; empty when the model gives none.
     pub correlation_key: String,

@@ -29,6 +29,9 @@ pub enum Rejection {
     /// The scope is not there (any more).
     #[error("scope {0} is not active")]
     NoSuchScope(ElementInstanceKey),
+    /// The element instance does not wait for this child (any more).
+    #[error("element instance {0} does not wait for this child")]
+    NoSuchChild(ElementInstanceKey),
 }
 
 impl Rejection {
@@ -43,6 +46,7 @@ impl Rejection {
             Self::NotWaiting(_) => "not-waiting",
             Self::NoSuchIncident(_) => "incident-not-found",
             Self::NoSuchScope(_) => "scope-not-found",
+            Self::NoSuchChild(_) => "child-not-found",
         }
     }
 }

@@ -155,6 +155,9 @@ pub enum Stimulus {
         /// The tenant.
         #[n(2)]
         tenant: String,
+        /// The instance that threw it, which has taken it already.
+        #[n(3)]
+        thrown_by: Option<InstanceKey>,
     },
     /// Deliver a broadcast signal to an instance that waits.
     #[n(8)]

@@ -162,10 +162,25 @@ pub struct MessageRequest {
     pub source: Option<&'static str>,
 }
 
-/// What became of a message.
+/// A signal to broadcast.
+#[derive(Debug, Clone)]
+pub struct SignalRequest {
+    /// Its name.
+    pub name: String,
+    /// Its payload.
+    pub variables: Variables,
+    /// The tenant; [`DEFAULT_TENANT`] if none.
+    pub tenant: Option<String>,
+    /// Who asks.
+    pub actor: String,
+    /// The ingress source through which it comes.
+    pub source: Option<&'static str>,
+}
+
+/// What became of a message or signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// Its key.
+    /// Its key; 0 for a signal.
     pub message: MessageKey,
     /// Instances that take it: waiting ones, and ones it starts.
     pub delivered_to: Vec<InstanceKey>,
@@ -229,7 +244,7 @@ pub struct StarterView {
     pub version: u32,
     /// The start event.
     pub start_element_id: String,
-    /// `message` or `timer`.
+    /// `message`, `signal` or `timer`.
     pub kind: String,
     /// The message's name, or the timer's text.
     pub trigger: String,

@@ -16,6 +16,8 @@ pub(crate) struct Loaded {
     pub(crate) definition: Arc<Definition>,
 }
 
+type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
+
 /// Which versions are the newest, and what starts by message.
 #[derive(Debug, Default)]
 struct Index {
@@ -23,7 +25,9 @@ struct Index {
     /// By (tenant, process id): the newest version that is not deleted.
     latest: BTreeMap<(Arc<str>, Arc<str>), Arc<Loaded>>,
     /// By (tenant, message name).
-    message_starts: HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>,
+    message_starts: Starts,
+    /// By (tenant, signal name).
+    signal_starts: Starts,
 }
 
 /// The definitions of one shell.
@@ -114,7 +118,7 @@ impl Definitions {
         let is_newest = index.latest.get(&name).is_none_or(|other| other.row.version < loaded.row.version);
         if is_newest && !loaded.row.is_deleted {
             index.latest.insert(name, loaded);
-            index.rebuild_message_starts();
+            index.rebuild_starts();
         }
     }
 
@@ -126,7 +130,7 @@ impl Definitions {
             index.loaded.insert(newest.row.key, newest.clone());
             index.latest.insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
         }
-        index.rebuild_message_starts();
+        index.rebuild_starts();
     }
 
     /// The newest version of a process id.
@@ -142,6 +146,15 @@ impl Definitions {
             return Vec::new();
         }
         index.message_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
+    }
+
+    /// The start events that a signal of this name creates instances with.
+    pub(crate) fn signal_starts(&self, tenant: &str, name: &str) -> Vec<(Arc<Loaded>, ElementIndex)> {
+        let index = self.index.read();
+        if index.signal_starts.is_empty() {
+            return Vec::new();
+        }
+        index.signal_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
     }
 
     /// Every start event of the newest versions that creates instances by itself.
@@ -164,16 +177,20 @@ impl Definitions {
 }
 
 impl Index {
-    fn rebuild_message_starts(&mut self) {
-        let mut starts: HashMap<_, Vec<_>> = HashMap::new();
+    fn rebuild_starts(&mut self) {
+        let (mut messages, mut signals) = (Starts::new(), Starts::new());
         for loaded in self.latest.values() {
             for starter in loaded.definition.starters() {
-                if let StarterTrigger::Message(name) = starter.trigger {
-                    let key = (loaded.row.tenant.clone(), name.clone());
-                    starts.entry(key).or_default().push((loaded.clone(), starter.element));
-                }
+                let (starts, name) = match starter.trigger {
+                    StarterTrigger::Message(name) => (&mut messages, name),
+                    StarterTrigger::Signal(name) => (&mut signals, name),
+                    StarterTrigger::None | StarterTrigger::Timer => continue,
+                };
+                let key = (loaded.row.tenant.clone(), name);
+                starts.entry(key).or_default().push((loaded.clone(), starter.element));
             }
         }
-        self.message_starts = starts;
+        self.message_starts = messages;
+        self.signal_starts = signals;
     }
 }

@@ -8,9 +8,11 @@ mod commit;
 mod control;
 mod cut;
 mod cycle;
+mod emitted;
 mod inbox;
 mod pending;
 mod resident;
+mod signal;
 mod start;
 mod stimulus;
 mod work;
@@ -36,6 +38,7 @@ pub(crate) use inbox::Inbox;
 use pending::Pending;
 use resident::Resident;
 pub(crate) use start::StartOrder;
+pub(crate) use signal::BroadcastOrder;
 pub(crate) use stimulus::{MoveOrder, PublishOrder};
 
 /// Where an answer goes. Dropped receivers are fine: the work stands.
@@ -45,6 +48,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Message {
     /// Start an instance.
     Start(Box<StartOrder>, Reply<Started>),
+    /// Broadcast a signal.
+    Broadcast(Box<BroadcastOrder>, Reply<Published>),
     /// Publish a message.
     Publish(Box<PublishOrder>, Reply<Published>),
     /// Move an instance by a fresh stimulus.
@@ -135,6 +140,11 @@ impl Owners {
     /// The owner of a message's order domain.
     pub(crate) fn of_message(&self, tenant: &str, name: &str, correlation_key: &str) -> usize {
         self.of_text(&pending::Domain::message(tenant, name, correlation_key).text())
+    }
+
+    /// The owner of a signal's order domain.
+    pub(crate) fn of_signal(&self, tenant: &str, name: &str) -> usize {
+        self.of_text(&pending::Domain::signal(tenant, name).text())
     }
 
     pub(crate) fn send_to(&self, owner: usize, message: Message) {
@@ -286,6 +296,7 @@ impl Owner {
         match message {
             Message::Start(order, reply) => self.start(*order, reply),
             Message::Publish(order, reply) => self.publish(*order, reply),
+            Message::Broadcast(order, reply) => self.broadcast(*order, reply),
             Message::Move(order, reply) => self.move_instance(*order, reply),
             Message::Queued(rows) => self.queued(rows),
             Message::TimersDue(rows) => self.pending.add_timers(rows),

@@ -162,6 +162,7 @@ impl Runtime {
             let (kind, trigger) = match &starter.trigger {
                 StarterTrigger::None => ("none", String::new()),
                 StarterTrigger::Message(name) => ("message", name.to_string()),
+                StarterTrigger::Signal(name) => ("signal", name.to_string()),
                 StarterTrigger::Timer => ("timer", String::new()),
             };
             StarterView {

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{
-    Acceptance, Check, DEFAULT_TENANT, Definition, Grade, MessageRequest, Published, StartRequest, Started,
+    Acceptance, Check, DEFAULT_TENANT, Definition, Grade, MessageRequest, Published, SignalRequest, StartRequest, Started,
 };
 use crate::builder::{Builder, blocking};
 use crate::definitions::Loaded;
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::gate::Quiescence;
 use crate::ingress::Sources;
 use crate::options::ForceDuringDrain;
-use crate::owner::{Message, MoveOrder, Owners, PublishOrder, StartOrder};
+use crate::owner::{BroadcastOrder, Message, MoveOrder, Owners, PublishOrder, StartOrder};
 use crate::pause::Pause;
 use crate::shared::Shared;
 use crate::status::{DrainOutcome, DrainTrigger, GateStatus, QueueStatus, RuntimeStatus};
@@ -254,6 +254,28 @@ impl Runtime {
             source: request.source,
         });
         self.ask(owner, |reply| Message::Publish(order, reply)).await
+    }
+
+    /// Broadcasts a signal: every instance that waits for it takes it, and every signal start event of the newest
+    /// definitions begins an instance. A signal that nobody waits for is gone.
+    ///
+    /// # Durability
+    /// Answers when it is on disk for everybody who takes it, or accepted in the queue.
+    ///
+    /// # Errors
+    /// A full queue under policy Reject, a failing store.
+    pub async fn broadcast(&self, request: SignalRequest) -> Result<Published, Error> {
+        let tenant = request.tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+        let owner = self.inner.owners.of_signal(&tenant, &request.name);
+        let order = Box::new(BroadcastOrder {
+            tenant: tenant.into(),
+            name: request.name,
+            variables: request.variables,
+            source: request.source,
+        });
+        let mut published = self.ask(owner, |reply| Message::Broadcast(order, reply)).await?;
+        published.is_buffered &= published.accepted.is_some();
+        Ok(published)
     }
 
     // --- jobs, user tasks, incidents ---

@@ -92,6 +92,8 @@ fn create(key: u64) -> Commit {
         tenant: Arc::from("<default>"),
         business_key: None,
         parent: None,
+        parent_element: None,
+        depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,
         incident_count: 0,

@@ -141,6 +141,8 @@ pub enum Write {
         name: String,
         /// The payload: a JSON object.
         variables: String,
+        /// The instance that threw it: it is left out.
+        except: Option<InstanceKey>,
         /// The present time.
         now: Timestamp,
     },

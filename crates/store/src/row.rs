@@ -25,6 +25,10 @@ pub struct InstanceRow {
     pub business_key: Option<String>,
     /// The instance that called it.
     pub parent: Option<InstanceKey>,
+    /// The call activity's element instance in the caller.
+    pub parent_element: Option<ElementInstanceKey>,
+    /// How many callers are above it.
+    pub depth: u32,
     /// The number of commits made for it; the first is 1.
     pub revision: u64,
     /// What it is doing.

@@ -132,6 +132,8 @@ fn next(key: u64, revision: u64) -> Commit {
             tenant: Arc::from("<default>"),
             business_key: None,
             parent: None,
+            parent_element: None,
+            depth: 0,
             revision,
             sub_status: SubStatus::Suspended,
             incident_count: 0,

@@ -76,6 +76,8 @@ fn create_with(key: u64, state_bytes: usize) -> Write {
         tenant: Arc::from("<default>"),
         business_key: None,
         parent: None,
+        parent_element: None,
+        depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,
         incident_count: 0,

@@ -22,6 +22,12 @@ impl<'a> Turn<'a> {
             return Err(Rejection::Ended(ended));
         }
         match kind {
+            CommandKind::CatchSignal { owner, .. }
+            | CommandKind::ChildCompleted { owner, .. }
+            | CommandKind::ChildFaulted { owner, .. }
+            | CommandKind::ChildEscalated { owner, .. }
+            | CommandKind::ChildCancelled { owner, .. }
+            | CommandKind::ChildNotStarted { owner, .. } => Err(Rejection::NotWaiting(owner)),
             CommandKind::Start { element, variables } => self.start(element, variables),
             CommandKind::CompleteJob { job, variables } => {
                 let element = self.open_job(job)?.element;

@@ -37,7 +37,7 @@ pub trait Callable: Debug + Send + Sync {
 }
 
 /// What one call of a host's function counts as nesting, for its share of the stack.
-const HOST_LEVELS: u32 = 8;
+const HOST_LEVELS: u32 = 4;
 
 /// A function of an expression, with what was in sight where it was written.
 #[derive(Debug)]
@@ -269,7 +269,11 @@ impl Callee {
             Callee::BuiltIn(built_in) => return built_in.arrange(pairs),
             Callee::Function(function) => match &function.0 {
                 Kind::BuiltIn(built_in) => return built_in.arrange(pairs),
-                Kind::Closure(closure) => closure.parameters.iter().map(|parameter| &parameter.name).collect(),
+                Kind::Closure(closure) => closure
+                    .parameters
+                    .iter()
+                    .map(|parameter| &parameter.name)
+                    .collect(),
                 Kind::Host { callable, .. } => callable.parameters().iter().collect(),
             },
         };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::SyntaxError;
+use crate::expression::Vocabulary;
 use crate::feel::names::{Known, is_keyword};
 use crate::functions;
 use crate::lexer::{Kind, Token};
@@ -28,6 +29,8 @@ pub(crate) struct Parser<'t> {
     tokens: Vec<Token>,
     at: usize,
     pub(super) known: Known,
+    /// The types that the caller knows, as FEEL writes them.
+    pub(super) types: Option<&'t dyn Fn(&str) -> Option<String>>,
     pub(super) builder: Builder,
     locals: Vec<Arc<str>>,
     /// For every function around: the names that it reads from the scope.
@@ -42,8 +45,8 @@ pub(crate) struct Parser<'t> {
 type Parsed<T = NodeId> = Result<T, SyntaxError>;
 
 impl<'t> Parser<'t> {
-    pub(crate) fn new(text: &'t str, tokens: Vec<Token>, known: &[&str]) -> Parsed<Self> {
-        let known = Known::new(known)?;
+    pub(crate) fn new(text: &'t str, tokens: Vec<Token>, vocabulary: &Vocabulary<'t>) -> Parsed<Self> {
+        let known = Known::new(vocabulary.names)?;
         let builder = Builder::default();
         let locals = Vec::new();
         Ok(Parser {
@@ -51,6 +54,7 @@ impl<'t> Parser<'t> {
             tokens,
             at: 0,
             known,
+            types: vocabulary.types,
             builder,
             locals,
             functions: Vec::new(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::SyntaxError;
+use crate::expression::Vocabulary;
 use crate::feel::parser::Parser;
-use crate::lexer::Kind;
+use crate::lexer::{Dialect, Kind, tokens};
 use crate::limits::MAX_NESTING;
 use crate::tree::too_deep;
 use crate::types::Type;
@@ -15,6 +16,13 @@ const LONG: &[&[&str]] = &[
     &["years", "and", "months", "duration"],
     &["date", "and", "time"],
 ];
+
+/// A type that the caller wrote.
+fn foreign(written: &str) -> Option<Type> {
+    let tokens = tokens(written, Dialect::Feel).ok()?;
+    let mut parser = Parser::new(written, tokens, &Vocabulary::default()).ok()?;
+    parser.type_name(0).ok().filter(|_| parser.kind() == &Kind::End)
+}
 
 impl Parser<'_> {
     pub(super) fn type_name(&mut self, depth: u32) -> Result<Type, SyntaxError> {
@@ -66,7 +74,10 @@ impl Parser<'_> {
                     name.push('.');
                     name.push_str(&self.name());
                 }
-                Ok(Type::named(&name))
+                Ok(match self.types.and_then(|types| types(&name)) {
+                    Some(written) => foreign(&written).unwrap_or(Type::Unknown),
+                    None => Type::named(&name),
+                })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Regular expressions: the standard's dialect brought to the library's, with a limit on the compiled size.
 //!
-//! The library matches in linear time. Back-references and Unicode blocks (`\p{IsGreek}`) do not exist in it; a
-//! pattern that uses them gives null.
+//! The library matches in linear time. Back-references do not exist in it, and of Unicode blocks (`\p{IsGreek}`) only
+//! the usual ones are brought to it; a pattern that uses others gives null.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -48,8 +48,18 @@ fn translate(pattern: &str, free: bool) -> String {
     while let Some(character) = rest.next() {
         match character {
             '\\' => {
-                out.push('\\');
-                out.extend(escaped(&mut rest, free && classes == 0));
+                let free = free && classes == 0;
+                let escape = escaped(&mut rest, free);
+                let name = escape.and_then(|escape| category(&mut rest, escape, free));
+                match (escape, name.as_deref().and_then(block)) {
+                    (Some('P'), Some(block)) => out.push_str(&format!("[^{block}]")),
+                    (_, Some(block)) => out.push_str(&format!("[{block}]")),
+                    (escape, None) => {
+                        out.push('\\');
+                        out.extend(escape);
+                        out.extend(name.map(|name| format!("{{{name}}}")));
+                    }
+                }
             }
             '[' => {
                 classes += 1;
@@ -65,6 +75,39 @@ fn translate(pattern: &str, free: bool) -> String {
         }
     }
     out
+}
+
+/// The name in the braces of `\p{...}`, without white space where that is free.
+fn category(rest: &mut Peekable<Chars<'_>>, escape: char, free: bool) -> Option<String> {
+    if !matches!(escape, 'p' | 'P') {
+        return None;
+    }
+    while free && rest.peek().is_some_and(|next| next.is_whitespace()) {
+        rest.next();
+    }
+    rest.next_if_eq(&'{')?;
+    let name = rest.by_ref().take_while(|character| *character != '}');
+    Some(
+        name.filter(|character| !free || !character.is_whitespace())
+            .collect(),
+    )
+}
+
+/// The characters of a Unicode block, of those that are in use.
+fn block(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "IsBasicLatin" => r"\x{0}-\x{7F}",
+        "IsLatin-1Supplement" => r"\x{80}-\x{FF}",
+        "IsLatinExtended-A" => r"\x{100}-\x{17F}",
+        "IsLatinExtended-B" => r"\x{180}-\x{24F}",
+        "IsGreek" | "IsGreekandCoptic" => r"\x{370}-\x{3FF}",
+        "IsCyrillic" => r"\x{400}-\x{4FF}",
+        "IsHebrew" => r"\x{590}-\x{5FF}",
+        "IsArabic" => r"\x{600}-\x{6FF}",
+        "IsHiragana" => r"\x{3040}-\x{309F}",
+        "IsKatakana" => r"\x{30A0}-\x{30FF}",
+        _ => return None,
+    })
 }
 
 fn escaped(rest: &mut Peekable<Chars<'_>>, free: bool) -> Option<char> {

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tidegate_engine::encode_events;
-use tidegate_model::effect::Job;
-use tidegate_model::{Cause, Effect, InstanceKey, SubStatus, Timestamp};
+use tidegate_model::effect::{Job, SubscriptionKind};
+use tidegate_model::stimulus::ChildNews;
+use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
     Awaited, Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
     JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow, Write,
@@ -19,10 +20,11 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
 use super::work::Ready;
-use super::{CutReport, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
+use super::{CutReport, Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
 /// A commit that belongs to no resident, with what to do when its outcome is told.
 pub(super) struct Prepared {
@@ -47,6 +49,8 @@ pub(super) struct After {
     timers: Vec<TimerRow>,
     answers: Vec<Answer>,
     consumed: Vec<Item>,
+    /// Stimuli for others, which the commit put into the queue.
+    emitted: Vec<StimulusRow>,
 }
 
 /// Who is answered at a commit, and how.
@@ -80,7 +84,7 @@ impl Owner {
                 later.push(key);
                 continue;
             }
-            let (commit, after) = build(&self.shared, resident, now);
+            let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -122,7 +126,8 @@ impl Owner {
         }
     }
 
-    fn told(&mut self, after: After, outcome: Outcome) {
+    fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
         for timer in &after.timers {
@@ -191,6 +196,24 @@ impl Owner {
             }
             Answer::Recovered(done) => {
                 let _ = done.send(true);
+            }
+        }
+    }
+
+    /// Stimuli for others stand in the queue now: each goes to the owner of its domain.
+    fn send_emitted(&mut self, rows: Vec<StimulusRow>, outcome: &mut Outcome) {
+        if rows.is_empty() {
+            return;
+        }
+        self.shared.queue_depth.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        let keys = std::mem::take(&mut outcome.stimuli);
+        for (mut row, key) in rows.into_iter().zip(keys) {
+            row.key = key;
+            let owner = self.owners.of_domain(&row.domain);
+            if owner == self.index {
+                self.queued(vec![row]);
+            } else {
+                self.owners.send_to(owner, Message::Queued(vec![row]));
             }
         }
     }
@@ -359,7 +382,7 @@ fn thens_now(owner: &mut Owner, after: After) {
 }
 
 /// The next commit of a resident.
-fn build(shared: &Shared, resident: &mut Resident, now: Timestamp) -> (Commit, Box<After>) {
+fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timestamp) -> (Commit, Box<After>) {
     let key = resident.key();
     let mut after = Box::new(After {
         instance: key,
@@ -371,10 +394,11 @@ fn build(shared: &Shared, resident: &mut Resident, now: Timestamp) -> (Commit, B
         timers: Vec::new(),
         answers: std::mem::take(&mut resident.answers),
         consumed: std::mem::take(&mut resident.consumed),
+        emitted: Vec::new(),
     });
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
-    translate(shared, resident, effects, now, &mut writes, &mut after);
+    translate(shared, keys, resident, effects, now, &mut writes, &mut after);
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
@@ -444,6 +468,7 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
 /// Effects as rows of the same commit, and as what leaves after it.
 fn translate(
     shared: &Shared,
+    keys: &mut Keys,
     resident: &Resident,
     effects: Vec<Effect>,
     now: Timestamp,
@@ -495,7 +520,10 @@ fn translate(
             }
             Effect::Subscribe(subscription) => writes.push(Write::Subscribe {
                 row: SubscriptionRow {
-                    awaited: Awaited::Message,
+                    awaited: match subscription.kind {
+                        SubscriptionKind::Message => Awaited::Message,
+                        SubscriptionKind::Signal => Awaited::Signal,
+                    },
                     owner: subscription.owner,
                     element: subscription.element,
                     instance,
@@ -520,9 +548,31 @@ fn translate(
                 raised_at: now,
             }))),
             Effect::CloseIncident(incident) => writes.push(Write::CloseIncident(incident)),
-            Effect::Ended(_) => {}
+            Effect::Ended(ended) => emitted(shared, now, writes, after).tell_end(resident, ended),
+            Effect::PublishMessage { name, correlation_key, variables, ttl_ms } => {
+                let message = MessageKey(keys.fresh(now));
+                let to = (name, correlation_key);
+                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+            }
+            Effect::BroadcastSignal { name, variables } => {
+                emitted(shared, now, writes, after).broadcast(row, name, variables);
+            }
+            Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
+            Effect::CancelChild { instance, .. } => emitted(shared, now, writes, after).cancel_child(row, instance),
+            Effect::EscalateToParent { code, variables } => {
+                emitted(shared, now, writes, after).tell_caller(row, ChildNews::Escalated { code, variables });
+            }
         }
     }
+}
+
+fn emitted<'a>(
+    shared: &'a Shared,
+    now: Timestamp,
+    writes: &'a mut Vec<Write>,
+    after: &'a mut After,
+) -> Emitted<'a> {
+    Emitted { shared, now, writes, queued: &mut after.emitted }
 }
 
 /// Who does a job: a handler of this process, or an external worker. Back-off of the former is a timer row.

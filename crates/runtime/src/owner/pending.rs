@@ -9,12 +9,17 @@ use tidegate_store::{StimulusRow, TimerRow};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Domain {
     Instance(InstanceKey),
+    /// A message's name and correlation key, or a signal's name.
     Message(String),
 }
 
 impl Domain {
     pub(super) fn message(tenant: &str, name: &str, correlation_key: &str) -> Self {
         Self::Message(format!("message/{tenant}/{name}/{correlation_key}"))
+    }
+
+    pub(super) fn signal(tenant: &str, name: &str) -> Self {
+        Self::Message(format!("signal/{tenant}/{name}"))
     }
 
     pub(super) fn text(&self) -> String {

@@ -224,6 +224,8 @@ pub(super) fn new_row(
         tenant: loaded.row.tenant.clone(),
         business_key,
         parent: None,
+        parent_element: None,
+        depth: 0,
         revision: 0,
         sub_status: SubStatus::Executing,
         incident_count: 0,

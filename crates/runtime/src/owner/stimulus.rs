@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tidegate_model::stimulus::JobOutcome;
+use tidegate_model::stimulus::{ChildNews, JobOutcome};
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Rejection, Stimulus,
     SubStatus, Timestamp, Variables,
@@ -91,10 +91,11 @@ impl Owner {
                     tracing::error!(stimulus = %row.key, "a queued stimulus cannot be read; it stays in the store");
                     return Ok(());
                 };
-                if let Stimulus::Publish { .. } = stimulus {
-                    return self.execute_publish(row, stimulus);
+                match stimulus {
+                    Stimulus::Publish { .. } => self.execute_publish(row, stimulus),
+                    Stimulus::Broadcast { .. } => self.execute_broadcast(row, stimulus),
+                    _ => self.execute_move(row, stimulus),
                 }
-                self.execute_move(row, stimulus)
             }
         }
     }
@@ -243,8 +244,22 @@ impl Owner {
                     Cause::Operator { actor, reason: None },
                 ),
             ),
-            Stimulus::Signal { owner, .. } | Stimulus::Child { owner, .. } => {
-                return Err(Rejection::NotWaiting(owner));
+            Stimulus::Signal { instance, owner, element, variables, .. } => {
+                (instance, Command::new(CommandKind::CatchSignal { owner, element, variables }, Cause::Engine))
+            }
+            Stimulus::Child { instance, owner, child, news } => {
+                let kind = match news {
+                    ChildNews::Completed { variables } => CommandKind::ChildCompleted { owner, child, variables },
+                    ChildNews::Faulted { code, message, variables } => {
+                        CommandKind::ChildFaulted { owner, child, code, message, variables }
+                    }
+                    ChildNews::Escalated { code, variables } => {
+                        CommandKind::ChildEscalated { owner, child, code, variables }
+                    }
+                    ChildNews::Cancelled => CommandKind::ChildCancelled { owner, child },
+                    ChildNews::NotStarted { message } => CommandKind::ChildNotStarted { owner, child, message },
+                };
+                (instance, Command::new(kind, Cause::Child { instance: child.get() }))
             }
             Stimulus::CancelChild { instance, parent } => {
                 (instance, Command::new(CommandKind::Cancel, Cause::Parent { instance: parent.get() }))
@@ -313,7 +328,7 @@ impl Owner {
         });
     }
 
-    fn put_back_later(&mut self, item: Item, problem: &Error) {
+    pub(super) fn put_back_later(&mut self, item: Item, problem: &Error) {
         tracing::warn!("pending work has to wait: {problem}");
         self.pending_rests_until = Some(Instant::now() + super::STALL);
         self.pending.put_back(item);
@@ -478,23 +493,9 @@ impl Owner {
         now: Timestamp,
         commit: &mut Commit,
     ) -> Vec<StimulusRow> {
-        let mut started = Vec::new();
-        for (loaded, element) in self.shared.definitions.message_starts(&publish.tenant, &publish.name) {
-            let key = InstanceKey(self.keys.fresh(now));
-            let mut row = new_row(key, &loaded, None, now);
-            row.sub_status = SubStatus::Pending;
-            let stimulus = Stimulus::Start {
-                instance: key,
-                definition: row.definition,
-                element: Some(element),
-                variables: publish.variables.clone(),
-                cause: Cause::Message { message: message.get() },
-            };
-            let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
-            commit.writes.push(Write::CreateInstance { row: Box::new(row), state: None });
-            commit.writes.push(Write::AddStimulus(queued.clone()));
-            started.push(queued);
-        }
+        let starts = self.shared.definitions.message_starts(&publish.tenant, &publish.name);
+        let cause = Cause::Message { message: message.get() };
+        let started = self.pending_starts(starts, &publish.variables, &cause, now, commit);
         commit.writes.push(Write::Publish {
             row: MessageRow {
                 key: message,
@@ -510,7 +511,36 @@ impl Owner {
         started
     }
 
-    fn matched(
+    /// Adds to a commit one pending instance, with its start in the queue, for each start event.
+    pub(super) fn pending_starts(
+        &mut self,
+        starts: Vec<(std::sync::Arc<crate::definitions::Loaded>, tidegate_model::ElementIndex)>,
+        variables: &Variables,
+        cause: &Cause,
+        now: Timestamp,
+        commit: &mut Commit,
+    ) -> Vec<StimulusRow> {
+        let mut started = Vec::new();
+        for (loaded, element) in starts {
+            let key = InstanceKey(self.keys.fresh(now));
+            let mut row = new_row(key, &loaded, None, now);
+            row.sub_status = SubStatus::Pending;
+            let stimulus = Stimulus::Start {
+                instance: key,
+                definition: row.definition,
+                element: Some(element),
+                variables: variables.clone(),
+                cause: cause.clone(),
+            };
+            let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
+            commit.writes.push(Write::CreateInstance { row: Box::new(row), state: None });
+            commit.writes.push(Write::AddStimulus(queued.clone()));
+            started.push(queued);
+        }
+        started
+    }
+
+    pub(super) fn matched(
         &mut self,
         message: MessageKey,
         started: Vec<StimulusRow>,

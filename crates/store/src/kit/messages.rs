@@ -304,8 +304,10 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         tenant: Arc::from(TENANT),
         name: "paid".to_owned(),
         variables: r#"{"a":1}"#.to_owned(),
+        except: Some(InstanceKey(7 + 1_000)),
         now: at(1),
     };
+    subject.write(vec![subscribe(waits(7, true), 0)]);
     let outcome = subject.write(vec![broadcast()]);
     let owners: Vec<u64> = outcome
         .deliveries

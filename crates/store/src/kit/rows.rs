@@ -22,6 +22,8 @@ pub(super) fn instance(key: u64) -> InstanceRow {
         tenant: Arc::from(TENANT),
         business_key: None,
         parent: None,
+        parent_element: None,
+        depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,
         incident_count: 0,

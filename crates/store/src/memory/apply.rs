@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, MessageKey, StimulusKey, Timestamp, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, Timestamp, Variables};
 
 use super::failed;
 use super::tables::{Buffered, Instance, Tables, Value};
@@ -62,8 +62,8 @@ impl Tables {
             Write::Subscribe { row, now } => self.subscribe(row, now, outcome),
             Write::Unsubscribe { owner, element } => self.unsubscribe(owner, element),
             Write::Publish { row, has_taker, now } => self.publish(row, has_taker, now, outcome),
-            Write::Broadcast { tenant, name, variables, now } => {
-                self.broadcast(&tenant, &name, &variables, now, outcome);
+            Write::Broadcast { tenant, name, variables, except, now } => {
+                self.broadcast(&tenant, &name, &variables, except, now, outcome);
             }
             Write::ExpireMessages { now, limit } => self.expire(now, limit, outcome),
             Write::OpenJob(row) => {
@@ -232,12 +232,18 @@ impl Tables {
         tenant: &Arc<str>,
         name: &str,
         variables: &str,
+        except: Option<InstanceKey>,
         now: Timestamp,
         outcome: &mut Outcome,
     ) {
         let variables = signal_variables(name, variables).unwrap_or_default();
         let is_taker =
-            |open: &SubscriptionRow| open.awaited == Awaited::Signal && open.tenant == *tenant && *open.message_name == *name;
+            |open: &SubscriptionRow| {
+                open.awaited == Awaited::Signal
+                    && open.tenant == *tenant
+                    && *open.message_name == *name
+                    && except != Some(open.instance)
+            };
         let takers: Vec<(u64, SubscriptionRow)> = self
             .subscriptions
             .iter()

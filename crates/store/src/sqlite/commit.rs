@@ -126,8 +126,8 @@ fn apply(
         Write::Publish { row, has_taker, now } => {
             message::publish(conn, totals, row, *has_taker, *now, outcome)?;
         }
-        Write::Broadcast { tenant, name, variables, now } => {
-            signal::broadcast(conn, totals, (tenant, name, variables), *now, outcome)?;
+        Write::Broadcast { tenant, name, variables, except, now } => {
+            signal::broadcast(conn, totals, (tenant, name, variables), *except, *now, outcome)?;
         }
         Write::ExpireMessages { now, limit } => {
             message::expire(conn, *now, *limit, outcome)?;

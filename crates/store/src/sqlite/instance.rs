@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
-use tidegate_model::{DefinitionKey, InstanceKey, SubStatus, Timestamp};
+use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, SubStatus, Timestamp};
 
 use super::error::Trouble;
 use super::journal;
@@ -17,7 +17,7 @@ const RECOVERABLE: &str = "sub_status = 1 OR sub_status = 3 OR sub_status = 5";
 const WAITING: &str = "sub_status = 0 OR sub_status = 4";
 
 const COLUMNS: &str = "key, definition, process_id, version, tenant, business_key, parent, revision, sub_status, \
-                       incident_count, attempts, started_at, ended_at";
+                       incident_count, attempts, started_at, ended_at, parent_element, depth";
 
 /// Creates the row. False if the key is taken: then nothing was written.
 pub(super) fn create(
@@ -31,8 +31,9 @@ pub(super) fn create(
     let created = conn
         .prepare_cached(
             "INSERT INTO instances (key, revision, sub_status, incident_count, attempts, state_revision, is_split, \
-             ended_at, started_at, definition, version, parent, process_id, tenant, business_key, state) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT (key) DO NOTHING",
+             ended_at, started_at, definition, version, parent, process_id, tenant, business_key, state, \
+             parent_element, depth) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (key) DO NOTHING",
         )?
         .execute(params![
             row.key.get() as i64,
@@ -51,6 +52,8 @@ pub(super) fn create(
             row.tenant,
             row.business_key,
             if is_split { None } else { state },
+            row.parent_element.map(|key| key.get() as i64),
+            row.depth,
         ])?;
     if created == 0 {
         return Ok(false);
@@ -159,11 +162,11 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
     ))?;
     let found = statement
         .query_row(params![key.get() as i64], |row| {
-            let state: Option<Vec<u8>> = row.get(15)?;
+            let state: Option<Vec<u8>> = row.get(17)?;
             Ok((
                 read(row)?,
-                row.get::<_, i64>(13)? as u64,
-                row.get::<_, bool>(14)?,
+                row.get::<_, i64>(15)? as u64,
+                row.get::<_, bool>(16)?,
                 state,
             ))
         })
@@ -279,6 +282,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
         tenant: row.get(4)?,
         business_key: row.get(5)?,
         parent: row.get::<_, Option<i64>>(6)?.map(|key| InstanceKey(key as u64)),
+        parent_element: row.get::<_, Option<i64>>(13)?.map(|key| ElementInstanceKey(key as u64)),
+        depth: row.get(14)?,
         revision: row.get::<_, i64>(7)? as u64,
         sub_status: SubStatus::from_code(code)
             .ok_or(rusqlite::Error::IntegralValueOutOfRange(8, i64::from(code)))?,

@@ -42,6 +42,8 @@ CREATE TABLE instances (
     definition INTEGER NOT NULL,
     version INTEGER NOT NULL,
     parent INTEGER,
+    parent_element INTEGER,
+    depth INTEGER NOT NULL,
     process_id TEXT NOT NULL,
     tenant TEXT NOT NULL,
     business_key TEXT,

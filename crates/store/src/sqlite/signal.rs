@@ -16,11 +16,15 @@ pub(super) fn broadcast(
     conn: &Connection,
     totals: &mut Totals,
     (tenant, name, variables): (&Arc<str>, &str, &str),
+    except: Option<InstanceKey>,
     now: Timestamp,
     outcome: &mut Outcome,
 ) -> Result<(), Trouble> {
     let variables = signal_variables(name, variables)?;
     for (id, subscription) in takers(conn, tenant, name)? {
+        if except == Some(subscription.instance) {
+            continue;
+        }
         if subscription.once {
             conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute(params![id])?;
         }
