@@ -115,13 +115,18 @@ struct Inner {
 
 impl Default for Inner {
     fn default() -> Self {
-        Self { word: AtomicU64::new(0), idle: Mutex::default() }
+        Self {
+            word: AtomicU64::new(0),
+            idle: Mutex::default(),
+        }
     }
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inner").field("word", &self.word).finish_non_exhaustive()
+        f.debug_struct("Inner")
+            .field("word", &self.word)
+            .finish_non_exhaustive()
     }
 }
 
@@ -143,7 +148,11 @@ impl Gate {
     ///
     /// # Errors
     /// Which of them refused; then none is held.
-    pub fn admit_through(&self, narrow: [Option<&Gate>; NARROW], entering: Entering) -> Result<Permit, Refused> {
+    pub fn admit_through(
+        &self,
+        narrow: [Option<&Gate>; NARROW],
+        entering: Entering,
+    ) -> Result<Permit, Refused> {
         let mut held = [None, None];
         for (slot, gate) in held.iter_mut().zip(narrow) {
             *slot = match gate {
@@ -152,7 +161,10 @@ impl Gate {
             };
         }
         let shell = self.hold(entering).ok_or(Refused::Shell)?;
-        Ok(Permit { _shell: shell, _narrow: held })
+        Ok(Permit {
+            _shell: shell,
+            _narrow: held,
+        })
     }
 
     /// Compare-exchange that fails on any flag: never add and undo.
@@ -166,8 +178,16 @@ impl Gate {
             if word & closed != 0 {
                 return None;
             }
-            match self.inner.word.compare_exchange_weak(word, word + ONE, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(Held { gate: self.inner.clone() }),
+            match self
+                .inner
+                .word
+                .compare_exchange_weak(word, word + ONE, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    return Some(Held {
+                        gate: self.inner.clone(),
+                    });
+                }
                 Err(seen) => word = seen,
             }
         }
@@ -181,13 +201,18 @@ impl Gate {
 
     /// Takes a pause away, of new starts or of everything. True if there was one. A drain cannot be taken away.
     pub fn lift_pause(&self) -> bool {
-        let before = self.inner.word.fetch_and(!(PAUSED | STARTS_HELD), Ordering::AcqRel);
+        let before = self
+            .inner
+            .word
+            .fetch_and(!(PAUSED | STARTS_HELD), Ordering::AcqRel);
         before & (PAUSED | STARTS_HELD) != 0
     }
 
     /// The state. Takes no lock.
     pub fn read(&self) -> Quiescence {
-        Quiescence { word: self.inner.word.load(Ordering::Acquire) }
+        Quiescence {
+            word: self.inner.word.load(Ordering::Acquire),
+        }
     }
 
     /// Calls `done` once no permit is live: at once, or from the thread that drops the last one. Behind a closed gate
@@ -266,7 +291,10 @@ mod tests {
         let gate = Gate::new();
         assert_eq!(gate.read().reason(), "None");
         assert!(gate.close(Closing::Drain));
-        assert!(!gate.close(Closing::Drain), "q02: the second drain changes nothing");
+        assert!(
+            !gate.close(Closing::Drain),
+            "q02: the second drain changes nothing"
+        );
         assert!(gate.close(Closing::Pause));
         assert_eq!(gate.read().reason(), "AdministrativePause, Drain");
         assert!(gate.admit().is_none());
@@ -282,7 +310,10 @@ mod tests {
         let through = |gate: &Gate, entering| shell.admit_through([Some(gate), Some(&tenant)], entering);
         assert_eq!(through(&order, Entering::Start).unwrap_err(), Refused::Narrow);
         let going_on = through(&order, Entering::Continue).unwrap();
-        assert_eq!((order.read().live(), tenant.read().live(), shell.read().live()), (1, 1, 1));
+        assert_eq!(
+            (order.read().live(), tenant.read().live(), shell.read().live()),
+            (1, 1, 1)
+        );
         order.close(Closing::Pause);
         assert_eq!(through(&order, Entering::Continue).unwrap_err(), Refused::Narrow);
         let other = through(&invoice, Entering::Start).unwrap();

@@ -14,7 +14,9 @@ pub struct Registry<T> {
 
 impl<T> Clone for Registry<T> {
     fn clone(&self) -> Self {
-        Self { shards: self.shards.clone() }
+        Self {
+            shards: self.shards.clone(),
+        }
     }
 }
 
@@ -26,14 +28,19 @@ struct Shard<T> {
 
 impl<T> Default for Shard<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 
 impl<T> Registry<T> {
     /// An empty registry of `shards` shards, at least one.
     pub fn new(shards: usize) -> Self {
-        Self { shards: Arc::new((0..shards.max(1)).map(|_| Mutex::default()).collect()) }
+        Self {
+            shards: Arc::new((0..shards.max(1)).map(|_| Mutex::default()).collect()),
+        }
     }
 
     /// Makes something live of a permit. The entry is in the registry for as long as the permit is held, and never
@@ -50,12 +57,20 @@ impl<T> Registry<T> {
                 shard.slots.len() - 1
             }
         });
-        Live { registry: self.clone(), shard, slot, _permit: permit }
+        Live {
+            registry: self.clone(),
+            shard,
+            slot,
+            _permit: permit,
+        }
     }
 
     /// How many are in it.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.with(|shard| shard.slots.len() - shard.free.len())).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.with(|shard| shard.slots.len() - shard.free.len()))
+            .sum()
     }
 
     /// True if nothing is live.

@@ -23,9 +23,13 @@ pub(crate) struct Mutex<T> {
 impl<T: Default> Default for Mutex<T> {
     fn default() -> Self {
         #[cfg(loom)]
-        return Self { inner: loom::sync::Mutex::new(T::default()) };
+        return Self {
+            inner: loom::sync::Mutex::new(T::default()),
+        };
         #[cfg(not(loom))]
-        return Self { inner: parking_lot::Mutex::new(T::default()) };
+        return Self {
+            inner: parking_lot::Mutex::new(T::default()),
+        };
     }
 }
 

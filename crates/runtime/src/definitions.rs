@@ -7,6 +7,8 @@ use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
 use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
+use crate::gate::Gate;
+use crate::parts::{Gates, Part};
 use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
 
 /// A definition, ready to run.
@@ -14,9 +16,18 @@ use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
 pub(crate) struct Loaded {
     pub(crate) row: DefinitionRow,
     pub(crate) definition: Arc<Definition>,
+    /// The narrow gates that its cycles pass: its process id's and its tenant's.
+    gates: [Gate; 2],
 }
 
 type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
+
+impl Loaded {
+    /// The narrow gates, in the order in which a permit passes them.
+    pub(crate) fn gates(&self) -> [Option<&Gate>; 2] {
+        [Some(&self.gates[0]), Some(&self.gates[1])]
+    }
+}
 
 /// Which versions are the newest, and what starts by message.
 #[derive(Debug, Default)]
@@ -35,6 +46,8 @@ struct Index {
 pub(crate) struct Definitions {
     index: RwLock<Index>,
     pub(crate) options: CompileOptions,
+    /// The narrow gates.
+    pub(crate) gates: Gates,
 }
 
 /// Reads and compiles one file.
@@ -64,7 +77,15 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
 
 impl Definitions {
     pub(crate) fn new(options: CompileOptions) -> Self {
-        Self { index: RwLock::default(), options }
+        Self { index: RwLock::default(), options, gates: Gates::default() }
+    }
+
+    /// A row with its definition and its gates.
+    pub(crate) fn loaded(&self, row: DefinitionRow, definition: Arc<Definition>) -> Loaded {
+        let tenant = row.tenant.to_string();
+        let process = Part::Definition { tenant: tenant.clone(), process_id: row.process_id.to_string() };
+        let gates = [self.gates.of(&process), self.gates.of(&Part::Tenant { tenant })];
+        Loaded { row, definition, gates }
     }
 
     /// A definition by key, deleted ones included. Blocks for a read of the store when it is not in memory.
@@ -85,7 +106,7 @@ impl Definitions {
         let compiled = compile(&row.resource_name, &bytes, &self.options);
         let definition = compiled.definitions.into_iter().find(|d| **d.process_id() == *row.process_id);
         match definition {
-            Some(definition) => Ok(Loaded { row, definition }),
+            Some(definition) => Ok(self.loaded(row, definition)),
             None => Err(StoreError::new(
                 ErrorKind::Damaged,
                 format!(

@@ -123,7 +123,7 @@ impl Runtime {
                     commit.writes.extend(disarm_starts(latest));
                 }
                 answer.push(view(&row));
-                new.push(Arc::new(Loaded { row, definition: definition.clone() }));
+                new.push(Arc::new(shared.definitions.loaded(row, definition.clone())));
             }
             if is_needed {
                 commit.writes.push(Write::AddResource { key: resource_key, bytes: resource.bytes.as_slice().into() });
