@@ -37,7 +37,11 @@ impl Outbox {
         let dropped = {
             let mut waiting = self.waiting.lock();
             waiting.push_back(row);
-            if waiting.len() > MOST { waiting.pop_front() } else { None }
+            if waiting.len() > MOST {
+                waiting.pop_front()
+            } else {
+                None
+            }
         };
         self.came.notify_one();
         dropped
@@ -58,7 +62,10 @@ impl Shared {
         self.store.submit(Batch {
             epoch: self.epoch,
             key_high: 0,
-            commits: vec![Commit { expect: Vec::new(), writes: vec![Write::Audit(Box::new(row))] }],
+            commits: vec![Commit {
+                expect: Vec::new(),
+                writes: vec![Write::Audit(Box::new(row))],
+            }],
             done: Box::new(move |results| {
                 if results.iter().any(Result::is_err) {
                     tracing::error!(audit = text, "an audit entry could not be stored yet");
@@ -77,7 +84,10 @@ impl Shared {
         if let Some(dropped) = self.outbox.keep(row) {
             Counters::add(&self.counters.audit_lost, 1);
             let text = serde_json::to_string(&dropped).unwrap_or_default();
-            tracing::error!(audit = text, "too many audit entries wait for the store: this one stays in the log only");
+            tracing::error!(
+                audit = text,
+                "too many audit entries wait for the store: this one stays in the log only"
+            );
         }
     }
 
@@ -89,7 +99,14 @@ impl Shared {
         }
         let count = rows.len();
         let writes = rows.into_iter().map(|row| Write::Audit(Box::new(row))).collect();
-        if self.commit(Commit { expect: Vec::new(), writes }).await.is_err() {
+        if self
+            .commit(Commit {
+                expect: Vec::new(),
+                writes,
+            })
+            .await
+            .is_err()
+        {
             return false;
         }
         let mut waiting = self.outbox.waiting.lock();

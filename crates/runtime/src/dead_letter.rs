@@ -26,8 +26,14 @@ impl Runtime {
     pub async fn replay_dead_letter(&self, key: StimulusKey, actor: &str) -> Result<StimulusKey, Error> {
         let shared = self.shared();
         let store = shared.store.clone();
-        let letter = blocking(move || store.dead_letter(key)).await?.ok_or(Error::NoSuchDeadLetter(key.get()))?;
-        let row = StimulusRow { accepted_at: shared.now(), attempts: 0, ..letter.stimulus };
+        let letter = blocking(move || store.dead_letter(key))
+            .await?
+            .ok_or(Error::NoSuchDeadLetter(key.get()))?;
+        let row = StimulusRow {
+            accepted_at: shared.now(),
+            attempts: 0,
+            ..letter.stimulus
+        };
         let mut audit = shared.audit("DeadLetterReplayRequested", actor, None);
         audit.subject = Some(key.to_string());
         audit.before = Some(letter.code);
@@ -49,13 +55,17 @@ impl Runtime {
         let shared = self.shared();
         let outcome = match shared.commit(commit).await {
             Ok(outcome) => outcome,
-            Err(CommitError::Refused(Refusal::DeadLetterGone(key))) => return Err(Error::NoSuchDeadLetter(key.get())),
+            Err(CommitError::Refused(Refusal::DeadLetterGone(key))) => {
+                return Err(Error::NoSuchDeadLetter(key.get()));
+            }
             Err(CommitError::Refused(_)) => return Err(Error::NoSuchDeadLetter(row.key.get())),
             Err(CommitError::Failed { error, .. }) => return Err(error.into()),
         };
         row.key = outcome.stimuli.first().copied().ok_or(Error::Stopped)?;
         let key = row.key;
-        shared.queue_depth.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        shared
+            .queue_depth
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let owner = self.inner().owners.of_domain(&row.domain);
         self.inner().owners.send_to(owner, Message::Queued(vec![row]));
         shared.tick();

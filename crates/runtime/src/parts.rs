@@ -37,12 +37,17 @@ pub enum Part {
 impl Part {
     /// A process id in the default tenant.
     pub fn definition(process_id: impl Into<String>) -> Self {
-        Self::Definition { tenant: DEFAULT_TENANT.to_owned(), process_id: process_id.into() }
+        Self::Definition {
+            tenant: DEFAULT_TENANT.to_owned(),
+            process_id: process_id.into(),
+        }
     }
 
     /// A tenant.
     pub fn tenant(tenant: impl Into<String>) -> Self {
-        Self::Tenant { tenant: tenant.into() }
+        Self::Tenant {
+            tenant: tenant.into(),
+        }
     }
 }
 
@@ -167,7 +172,8 @@ impl Runtime {
         until: Option<Timestamp>,
         actor: &str,
     ) -> Result<PartialPause, Error> {
-        self.pause_part(Part::definition(process_id), scope, reason, until, actor).await
+        self.pause_part(Part::definition(process_id), scope, reason, until, actor)
+            .await
     }
 
     /// Ends the pause of a process id of the default tenant: see [`Runtime::resume_part`].

@@ -37,7 +37,11 @@ impl fmt::Display for DrainPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, step) in self.steps.iter().enumerate() {
             let number = number + 1;
-            writeln!(f, "{number}. {:<8} {:>6} ms  {}", step.name, step.until_ms, step.what)?;
+            writeln!(
+                f,
+                "{number}. {:<8} {:>6} ms  {}",
+                step.name, step.until_ms, step.what
+            )?;
         }
         write!(f, "At most {} ms", self.at_most_ms)?;
         match self.host_grace_ms {
@@ -64,8 +68,18 @@ impl Runtime {
         let options = &self.shared().options;
         let ms = |duration: Duration| duration.as_millis() as u64;
         let deadline = options.effective_deadline();
-        let sources: Vec<String> = self.inner().sources.status().into_iter().map(|source| source.name).collect();
-        let step = |name, what: String, until: Duration| PlanStep { name, what, until_ms: ms(until) };
+        let sources: Vec<String> = self
+            .inner()
+            .sources
+            .status()
+            .into_iter()
+            .map(|source| source.name)
+            .collect();
+        let step = |name, what: String, until: Duration| PlanStep {
+            name,
+            what,
+            until_ms: ms(until),
+        };
         let steps = vec![
             step("close", "readiness says `draining`, the gate admits no cycle".to_owned(), Duration::ZERO),
             step(

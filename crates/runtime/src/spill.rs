@@ -27,7 +27,9 @@ pub(crate) fn write(path: &Path, records: &[Spilled]) -> std::io::Result<()> {
         // The record as the journal has it, in hexadecimal: one encoding for both.
         let bytes = minicbor::to_vec(record).unwrap_or_default();
         text.push_str(&format!("{instance} "));
-        bytes.iter().for_each(|byte| text.push_str(&format!("{byte:02x}")));
+        bytes
+            .iter()
+            .for_each(|byte| text.push_str(&format!("{byte:02x}")));
         text.push('\n');
     }
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -51,7 +53,10 @@ fn read(path: &Path) -> std::io::Result<Vec<Spilled>> {
         let line = line?;
         match parse(&line) {
             Some(record) => records.push(record),
-            None => tracing::error!(line, "a line of the spill file cannot be read; crash recovery finds its instance"),
+            None => tracing::error!(
+                line,
+                "a line of the spill file cannot be read; crash recovery finds its instance"
+            ),
         }
     }
     Ok(records)
@@ -62,12 +67,17 @@ fn parse(line: &str) -> Option<Spilled> {
     let digits = hexadecimal.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Vec<u8> = digits.map(byte).collect::<Option<_>>()?;
-    Some(Spilled { instance: instance.parse().ok()?, record: minicbor::decode(&bytes).ok()? })
+    Some(Spilled {
+        instance: instance.parse().ok()?,
+        record: minicbor::decode(&bytes).ok()?,
+    })
 }
 
 /// Turns what an earlier generation spilled into marks, before recovery looks for them.
 pub(crate) async fn take_up(shared: &Arc<Shared>, owners: &Owners) {
-    let Some(path) = shared.options.spill.clone() else { return };
+    let Some(path) = shared.options.spill.clone() else {
+        return;
+    };
     let records = match on_disk(path.clone(), |path| read(path)).await {
         Ok(records) => records,
         Err(error) => {
@@ -104,7 +114,9 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     path: PathBuf,
     work: impl FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
-    tokio::task::spawn_blocking(move || work(&path)).await.unwrap_or_else(|_| Err(std::io::Error::other("stopped")))
+    tokio::task::spawn_blocking(move || work(&path))
+        .await
+        .unwrap_or_else(|_| Err(std::io::Error::other("stopped")))
 }
 
 #[cfg(test)]
@@ -127,8 +139,12 @@ mod tests {
             cycle_ms: 12,
             reason_text: None,
         };
-        let spilled: Vec<_> =
-            [1, 2].map(|key| Spilled { instance: InstanceKey(key), record: record.clone() }).to_vec();
+        let spilled: Vec<_> = [1, 2]
+            .map(|key| Spilled {
+                instance: InstanceKey(key),
+                record: record.clone(),
+            })
+            .to_vec();
         write(&path, &spilled[..1]).unwrap();
         write(&path, &spilled[1..]).unwrap();
         assert_eq!(read(&path).unwrap(), spilled);

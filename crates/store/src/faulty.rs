@@ -38,7 +38,11 @@ struct State {
 impl FaultyStore {
     /// Round `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, state: Mutex::default(), changed: Condvar::new() }
+        Self {
+            inner,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     /// Commits for which `fault` gives an error fail with it and are not written.
@@ -125,21 +129,36 @@ impl Store for FaultyStore {
             }
             state.fault.clone()
         };
-        let Some(fault) = fault else { return self.inner.submit(batch) };
+        let Some(fault) = fault else {
+            return self.inner.submit(batch);
+        };
         let faults: Vec<Option<Error>> = batch.commits.iter().map(|commit| fault(commit)).collect();
         self.state.lock().refused_to_write += faults.iter().flatten().count() as u64;
-        let Batch { epoch, key_high, mut commits, done } = batch;
+        let Batch {
+            epoch,
+            key_high,
+            mut commits,
+            done,
+        } = batch;
         let mut is_kept = faults.iter().map(Option::is_none);
         commits.retain(|_| is_kept.next().unwrap_or(true));
         let done = Box::new(move |results: Vec<CommitResult>| {
             let mut results = results.into_iter();
             let merged = faults.into_iter().map(|fault| match fault {
-                Some(error) => Err(CommitError::Failed { error, may_have_happened: false }),
+                Some(error) => Err(CommitError::Failed {
+                    error,
+                    may_have_happened: false,
+                }),
                 None => results.next().unwrap_or_else(|| Ok(Default::default())),
             });
             done(merged.collect());
         });
-        self.inner.submit(Batch { epoch, key_high, commits, done });
+        self.inner.submit(Batch {
+            epoch,
+            key_high,
+            commits,
+            done,
+        });
     }
 
     fn load(&self, instance: InstanceKey) -> Result<Option<StoredInstance>, Error> {
@@ -150,7 +169,12 @@ impl Store for FaultyStore {
         self.read(|store| store.recoverable(after, limit))
     }
 
-    fn timers(&self, until: Timestamp, after: Option<&TimerRow>, limit: usize) -> Result<Vec<TimerRow>, Error> {
+    fn timers(
+        &self,
+        until: Timestamp,
+        after: Option<&TimerRow>,
+        limit: usize,
+    ) -> Result<Vec<TimerRow>, Error> {
         self.read(|store| store.timers(until, after, limit))
     }
 

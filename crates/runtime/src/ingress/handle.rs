@@ -54,13 +54,19 @@ pub struct Ingress {
 
 impl std::fmt::Debug for Ingress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ingress").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Ingress")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl Ingress {
     pub(crate) fn new(name: &str, starts_paused: bool, runtime: &Arc<Inner>) -> Self {
-        Self { name: known(name), starts_paused, runtime: Arc::downgrade(runtime) }
+        Self {
+            name: known(name),
+            starts_paused,
+            runtime: Arc::downgrade(runtime),
+        }
     }
 
     /// The name under which the source is known.
@@ -142,7 +148,11 @@ impl Ingress {
 }
 
 fn fate(accepted: Option<StimulusKey>) -> OfferFate {
-    if accepted.is_some() { OfferFate::Accepted } else { OfferFate::Admitted }
+    if accepted.is_some() {
+        OfferFate::Accepted
+    } else {
+        OfferFate::Admitted
+    }
 }
 
 /// The name for the life of the process: a cycle carries it as it is. Each different name is kept once.

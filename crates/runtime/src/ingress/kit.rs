@@ -65,34 +65,74 @@ struct Subject {
 async fn subject(probe: &dyn Probe) -> Subject {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let source = probe.source();
-    let options = Options { owners: 1, ingress_pause_timeout: Duration::from_secs(5), ..Options::default() };
-    let runtime = Runtime::builder().store(store.clone()).source(source.clone()).options(options).start().await;
+    let options = Options {
+        owners: 1,
+        ingress_pause_timeout: Duration::from_secs(5),
+        ..Options::default()
+    };
+    let runtime = Runtime::builder()
+        .store(store.clone())
+        .source(source.clone())
+        .options(options)
+        .start()
+        .await;
     let runtime = runtime.expect("a runtime with the source starts");
-    let file = Resource { name: "kit.bpmn".to_owned(), bytes: STARTED_BY_MESSAGE.as_bytes().to_vec() };
-    runtime.deploy(vec![file], None, "kit").await.expect("the kit's process deploys");
-    assert_eq!(source.name(), source.name(), "the name of a source does not change");
-    Subject { runtime, store, source }
+    let file = Resource {
+        name: "kit.bpmn".to_owned(),
+        bytes: STARTED_BY_MESSAGE.as_bytes().to_vec(),
+    };
+    runtime
+        .deploy(vec![file], None, "kit")
+        .await
+        .expect("the kit's process deploys");
+    assert_eq!(
+        source.name(),
+        source.name(),
+        "the name of a source does not change"
+    );
+    Subject {
+        runtime,
+        store,
+        source,
+    }
 }
 
 impl Subject {
     async fn status(&self) -> SourceStatus {
         let status = self.runtime.status().await.expect("the status can be read");
         let name = self.source.name();
-        status.sources.into_iter().find(|source| source.name == name).expect("the source is in the status")
+        status
+            .sources
+            .into_iter()
+            .find(|source| source.name == name)
+            .expect("the source is in the status")
     }
 
     /// Items that are durable: in the queue, or published, which starts an instance each. One that moves from here to
     /// there meanwhile is counted twice, never not at all.
     async fn durable(&self) -> u64 {
         let queued = self.store.stimuli(None, 100_000).expect("the queue can be read");
-        let started: u64 = self.store.counts().expect("the instances can be counted").iter().sum();
-        started + queued.iter().filter(|row| row.source == self.source.name()).count() as u64
+        let started: u64 = self
+            .store
+            .counts()
+            .expect("the instances can be counted")
+            .iter()
+            .sum();
+        started
+            + queued
+                .iter()
+                .filter(|row| row.source == self.source.name())
+                .count() as u64
     }
 
     async fn until(&self, what: &str, is: impl AsyncFn() -> bool) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while !is().await {
-            assert!(tokio::time::Instant::now() < deadline, "{}: {what}", self.source.name());
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{}: {what}",
+                self.source.name()
+            );
             tokio::task::yield_now().await;
         }
     }
@@ -111,7 +151,10 @@ async fn it_delivers_and_acknowledges_what_is_durable(probe: &dyn Probe) {
         .until("what arrives is delivered and acknowledged", async || {
             let acknowledged = probe.acknowledged() as u64;
             let durable = subject.durable().await;
-            assert!(acknowledged <= durable, "{acknowledged} are acknowledged and only {durable} are durable");
+            assert!(
+                acknowledged <= durable,
+                "{acknowledged} are acknowledged and only {durable} are durable"
+            );
             acknowledged == ITEMS as u64
         })
         .await;
@@ -120,22 +163,45 @@ async fn it_delivers_and_acknowledges_what_is_durable(probe: &dyn Probe) {
 
 async fn paused_it_delivers_nothing_and_loses_nothing(probe: &dyn Probe) {
     let subject = subject(probe).await;
-    subject.runtime.pause(None, None, "kit").await.expect("the runtime can be paused");
+    subject
+        .runtime
+        .pause(None, None, "kit")
+        .await
+        .expect("the runtime can be paused");
     let status = subject.status().await;
     assert_eq!(status.state, SourceState::Paused, "{:?}", status.last_error);
     let before = subject.durable().await;
     probe.arrive(ITEMS);
     // Another whole round of pausing passes behind what arrived.
-    subject.source.pause().await.expect("pausing again changes nothing");
+    subject
+        .source
+        .pause()
+        .await
+        .expect("pausing again changes nothing");
     let status = subject.status().await;
-    assert_eq!(status.state, SourceState::Paused, "it delivered while it was paused: {:?}", status.last_error);
+    assert_eq!(
+        status.state,
+        SourceState::Paused,
+        "it delivered while it was paused: {:?}",
+        status.last_error
+    );
     assert!(subject.durable().await >= before, "what was durable is lost");
-    subject.runtime.resume("kit").await.expect("the runtime can be resumed");
+    subject
+        .runtime
+        .resume("kit")
+        .await
+        .expect("the runtime can be resumed");
     assert_eq!(subject.status().await.state, SourceState::Running);
     subject
-        .until("after the pause what arrived is delivered", async || probe.acknowledged() == ITEMS)
+        .until("after the pause what arrived is delivered", async || {
+            probe.acknowledged() == ITEMS
+        })
         .await;
-    subject.until("each item is taken once", async || subject.durable().await == ITEMS as u64).await;
+    subject
+        .until("each item is taken once", async || {
+            subject.durable().await == ITEMS as u64
+        })
+        .await;
     subject.end().await;
 }
 
@@ -149,7 +215,9 @@ async fn its_transitions_are_idempotent(probe: &dyn Probe) {
         resuming.await.expect("resuming succeeds, also again");
     }
     probe.arrive(1);
-    subject.until("it delivers after all of it", async || probe.acknowledged() == 1).await;
+    subject
+        .until("it delivers after all of it", async || probe.acknowledged() == 1)
+        .await;
     subject.end().await;
 }
 
@@ -166,12 +234,20 @@ async fn many_transitions_at_once_leave_one_state(probe: &dyn Probe) {
         }));
     }
     for step in steps {
-        step.await.expect("no transition panics").expect("every transition is answered");
+        step.await
+            .expect("no transition panics")
+            .expect("every transition is answered");
     }
-    subject.runtime.resume("kit").await.expect("the runtime can be resumed");
+    subject
+        .runtime
+        .resume("kit")
+        .await
+        .expect("the runtime can be resumed");
     assert_eq!(subject.status().await.state, SourceState::Running);
     probe.arrive(1);
-    subject.until("it delivers after all of it", async || probe.acknowledged() == 1).await;
+    subject
+        .until("it delivers after all of it", async || probe.acknowledged() == 1)
+        .await;
     subject.end().await;
 }
 
@@ -181,12 +257,27 @@ async fn a_drain_ends_it(probe: &dyn Probe) {
     subject.runtime.drain(DrainTrigger::ShellDeactivation).await;
     let state = subject.status().await;
     assert_eq!(state.state, SourceState::Paused, "{:?}", state.last_error);
-    assert!(probe.acknowledged() as u64 <= subject.durable().await, "what is acknowledged is durable");
+    assert!(
+        probe.acknowledged() as u64 <= subject.durable().await,
+        "what is acknowledged is durable"
+    );
     let after = subject.durable().await;
     probe.arrive(ITEMS);
-    subject.source.pause().await.expect("pausing again changes nothing");
-    assert_eq!(subject.durable().await, after, "after its drain it brings nothing more");
-    let letters = subject.runtime.dead_letters(Page::first(1)).await.expect("dead letters can be read");
+    subject
+        .source
+        .pause()
+        .await
+        .expect("pausing again changes nothing");
+    assert_eq!(
+        subject.durable().await,
+        after,
+        "after its drain it brings nothing more"
+    );
+    let letters = subject
+        .runtime
+        .dead_letters(Page::first(1))
+        .await
+        .expect("dead letters can be read");
     assert!(letters.is_empty(), "{letters:?}");
     subject.runtime.close().await;
 }

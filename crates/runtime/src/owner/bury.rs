@@ -28,7 +28,8 @@ impl Owner {
             // Not counted in the store, the attempt is counted again after a restart.
             then: Box::new(|_, _| {}),
         });
-        self.pending.park(Item::Stimulus(row), Some(Instant::now() + STALL));
+        self.pending
+            .park(Item::Stimulus(row), Some(Instant::now() + STALL));
     }
 
     /// Puts a stimulus aside as a dead letter.
@@ -41,7 +42,10 @@ impl Owner {
         };
         let commit = Commit {
             expect: vec![Expect::Stimulus(row.key)],
-            writes: vec![Write::RemoveStimulus(row.key), Write::AddDeadLetter(Box::new(letter))],
+            writes: vec![
+                Write::RemoveStimulus(row.key),
+                Write::AddDeadLetter(Box::new(letter)),
+            ],
         };
         let problem = problem.to_string();
         self.loose.push(Prepared {

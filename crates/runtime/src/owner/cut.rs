@@ -46,15 +46,28 @@ impl Cut {
 
 /// The line of a cycle that is still live.
 pub(super) fn line_of(resident: &Resident, fate: Fate) -> CycleReport {
-    let running = resident.running.last().map(|running| running.element_id.to_string());
+    let running = resident
+        .running
+        .last()
+        .map(|running| running.element_id.to_string());
     let last = || {
-        resident.instance.last_activity(&resident.loaded.definition).map(|(_, element_id)| element_id.to_owned())
+        resident
+            .instance
+            .last_activity(&resident.loaded.definition)
+            .map(|(_, element_id)| element_id.to_owned())
     };
     CycleReport {
         instance_id: resident.key(),
-        source: resident.cycle.as_ref().and_then(|cycle| cycle.source).map(str::to_owned),
+        source: resident
+            .cycle
+            .as_ref()
+            .and_then(|cycle| cycle.source)
+            .map(str::to_owned),
         activity: running.or_else(last),
-        age_ms: resident.cycle.as_ref().map_or(0, |cycle| cycle.began.elapsed().as_millis() as u64),
+        age_ms: resident
+            .cycle
+            .as_ref()
+            .map_or(0, |cycle| cycle.began.elapsed().as_millis() as u64),
         fate,
     }
 }
@@ -67,11 +80,19 @@ impl Owner {
                 running.stopper.stop(request.results_until);
             }
         }
-        self.cut = Some(Cut { request, finishing: None, give_up_at: None });
+        self.cut = Some(Cut {
+            request,
+            finishing: None,
+            give_up_at: None,
+        });
     }
 
     /// Marks what is still live. The marks stand behind the owner's own commits, in the same order.
-    pub(super) fn finish_cut(&mut self, give_up_at: std::time::Instant, reply: oneshot::Sender<Vec<CutReport>>) {
+    pub(super) fn finish_cut(
+        &mut self,
+        give_up_at: std::time::Instant,
+        reply: oneshot::Sender<Vec<CutReport>>,
+    ) {
         let Some(cut) = &mut self.cut else {
             // Whoever asked may have run out of time.
             let _ = reply.send(std::mem::take(&mut self.fates));
@@ -82,7 +103,11 @@ impl Owner {
         // The ready list is emptied first: what stands there was not started.
         self.run_ready();
         let (mut live, mut unsaved) = (Vec::new(), Vec::new());
-        for resident in self.residents.values().filter(|resident| resident.cycle.is_some()) {
+        for resident in self
+            .residents
+            .values()
+            .filter(|resident| resident.cycle.is_some())
+        {
             if !resident.retry.is_empty() && !resident.is_marked {
                 unsaved.push(resident.key());
             } else if !resident.is_at_rest() && resident.instance.ended().is_none() {
@@ -104,10 +129,21 @@ impl Owner {
 
     fn mark_interrupted(&mut self, key: InstanceKey) {
         let Some(cut) = &self.cut else { return };
-        let CutRequest { reason, reason_text, .. } = cut.request.clone();
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let CutRequest {
+            reason, reason_text, ..
+        } = cut.request.clone();
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         let is_abandoned = !resident.running.is_empty();
-        let line = line_of(resident, if is_abandoned { Fate::Abandoned } else { Fate::Interrupted });
+        let line = line_of(
+            resident,
+            if is_abandoned {
+                Fate::Abandoned
+            } else {
+                Fate::Interrupted
+            },
+        );
         for running in resident.running.drain(..) {
             tracing::warn!(instance = %key, element = %running.element_id, "an activity did not stop when told to; it is abandoned and its result will not be taken");
             if let Some(task) = running.task {
@@ -128,7 +164,9 @@ impl Owner {
         reason_text: Option<String>,
         line: CycleReport,
     ) {
-        let Some(resident) = self.residents.get(&key) else { return };
+        let Some(resident) = self.residents.get(&key) else {
+            return;
+        };
         let record = self.interruption(resident, reason, reason_text, &line);
         let cause = match reason {
             InterruptionReason::OperatorForce => Cause::Force,
@@ -142,7 +180,9 @@ impl Owner {
                 }
                 self.marking.insert(key, line);
             }
-            Err(rejection) => tracing::error!(instance = %key, "an instance could not be marked: {rejection}"),
+            Err(rejection) => {
+                tracing::error!(instance = %key, "an instance could not be marked: {rejection}")
+            }
         }
     }
 
@@ -184,16 +224,24 @@ impl Owner {
             Ok(false) => return self.fates.push(CutReport { line, unsaved: None }),
             Err(error) => {
                 tracing::error!(instance = %key, "a cut instance could not be read to be marked: {error}");
-                return self.fates.push(CutReport { line, unsaved: Some(record) });
+                return self.fates.push(CutReport {
+                    line,
+                    unsaved: Some(record),
+                });
             }
         }
-        let Some(stored) = self.residents.get_mut(&key) else { return };
+        let Some(stored) = self.residents.get_mut(&key) else {
+            return;
+        };
         if stored.row.sub_status.is_finished() {
             self.rest_if_settled(key);
             return;
         }
         stored.cycle = cycle;
-        let line = CycleReport { fate: Fate::Interrupted, ..line };
+        let line = CycleReport {
+            fate: Fate::Interrupted,
+            ..line
+        };
         self.mark(key, InterruptionReason::PersistenceFailure, None, line);
     }
 
@@ -229,16 +277,25 @@ impl Owner {
 
     /// The store has not taken these in time: their records go another way.
     fn give_up(&mut self) {
-        let live: Vec<InstanceKey> =
-            self.residents.values().filter(|resident| resident.cycle.is_some()).map(Resident::key).collect();
+        let live: Vec<InstanceKey> = self
+            .residents
+            .values()
+            .filter(|resident| resident.cycle.is_some())
+            .map(Resident::key)
+            .collect();
         for key in live {
-            let Some(mut resident) = self.residents.remove(&key) else { continue };
+            let Some(mut resident) = self.residents.remove(&key) else {
+                continue;
+            };
             let line = line_of(&resident, Fate::PersistenceFailed);
             let record = self.interruption(&resident, InterruptionReason::PersistenceFailure, None, &line);
             let (mut answers, mut consumed) = (Vec::new(), Vec::new());
             take_left(&mut resident, &mut answers, &mut consumed);
             self.marking.remove(&key);
-            self.fates.push(CutReport { line, unsaved: Some(record) });
+            self.fates.push(CutReport {
+                line,
+                unsaved: Some(record),
+            });
             drop(resident);
             self.answer_all_failed(answers, consumed, &not_saved(), None);
         }
@@ -246,9 +303,17 @@ impl Owner {
 
     /// Marks an instance whose interruption an earlier generation could only spill. Answers false if that could not be
     /// made durable. Needs no permit: nothing is started.
-    pub(super) fn mark_spilled(&mut self, key: InstanceKey, record: Interruption, done: oneshot::Sender<bool>) {
+    pub(super) fn mark_spilled(
+        &mut self,
+        key: InstanceKey,
+        record: Interruption,
+        done: oneshot::Sender<bool>,
+    ) {
         let is_live = match self.load(key) {
-            Ok(true) => self.residents.get(&key).is_some_and(|r| r.row.sub_status == SubStatus::Executing),
+            Ok(true) => self
+                .residents
+                .get(&key)
+                .is_some_and(|r| r.row.sub_status == SubStatus::Executing),
             Ok(false) => false,
             Err(error) => {
                 tracing::error!(instance = %key, "a spilled interruption could not be brought to its instance: {error}");

@@ -30,7 +30,15 @@ impl Owner {
     /// Makes a cycle of a permit.
     pub(super) fn cycle(&self, instance: InstanceKey, permit: Permit, source: Option<&'static str>) -> Cycle {
         let began = Instant::now();
-        let running = Running { instance, source, began };
-        Cycle { _live: self.shared.registry.enter(self.index, permit, running), source, began }
+        let running = Running {
+            instance,
+            source,
+            began,
+        };
+        Cycle {
+            _live: self.shared.registry.enter(self.index, permit, running),
+            source,
+            began,
+        }
     }
 }

@@ -21,11 +21,17 @@ pub(super) struct Retry {
 impl Owner {
     /// Keeps a failed commit for another try. Gives it back if another try is of no use.
     pub(super) fn retry_later(&mut self, mut after: Box<After>, error: &CommitError) -> Option<Box<After>> {
-        let Some(commit) = after.kept.take() else { return Some(after) };
+        let Some(commit) = after.kept.take() else {
+            return Some(after);
+        };
         let key = after.instance;
-        let Some(resident) = self.residents.get_mut(&key) else { return Some(after) };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return Some(after);
+        };
         let is_of_use = match error {
-            CommitError::Failed { error, .. } => !matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Closed),
+            CommitError::Failed { error, .. } => {
+                !matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Closed)
+            }
             // It stands on an earlier one that waits for its next try.
             CommitError::Refused(Refusal::Revision { .. }) => !resident.retry.is_empty(),
             CommitError::Refused(_) => false,
@@ -57,7 +63,9 @@ impl Owner {
         let mut commits = Vec::new();
         let mut thens = Vec::new();
         for key in std::mem::take(&mut self.retrying) {
-            let Some(resident) = self.residents.get_mut(&key) else { continue };
+            let Some(resident) = self.residents.get_mut(&key) else {
+                continue;
+            };
             for Retry { commit, mut after } in resident.retry.drain(..) {
                 after.kept = Some(commit.clone());
                 commits.push(commit);
