@@ -108,7 +108,7 @@ summary() {
   if grep -q '^ *Summary \[' "$logs/$1"; then
     grep '^ *Summary \[' "$logs/$1" | tail -n 1
   else
-    grep '^test result:' "$logs/$1"
+    grep '^test result:' "$logs/$1" | grep -v ' 0 passed; 0 failed; 0 ignored'
   fi
 }
 
@@ -167,12 +167,12 @@ fi
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/* | grep -oE '\bSKIPPED .*' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs"/betsy 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
 printf '%s\n' "${table[@]}"
-for line in "${skipped[@]}"; do echo "SKIPPED ${line#SKIPPED }"; done
+for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
 [ -f "$logs/betsy" ] && grep '^betsy:' "$logs/betsy"
 printf '%s\n' "${runner[@]}"
 echo "$passed passed, $failed failed"

@@ -13,7 +13,11 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
     let options: BTreeMap<String, String> = arguments
-        .filter_map(|argument| argument.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .filter_map(|argument| {
+            argument
+                .split_once('=')
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        })
         .collect();
     match name.as_str() {
         "W1" => {

@@ -16,12 +16,18 @@ fn waits() -> Resource {
 <process id="waits" isExecutable="true"><startEvent id="start"/><sequenceFlow id="f1" sourceRef="start" targetRef="catch"/>
 <intermediateCatchEvent id="catch"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>
 <sequenceFlow id="f2" sourceRef="catch" targetRef="end"/><endEvent id="end"/></process></definitions>"#;
-    Resource { name: "waits.bpmn".to_owned(), bytes: xml.as_bytes().to_vec() }
+    Resource {
+        name: "waits.bpmn".to_owned(),
+        bytes: xml.as_bytes().to_vec(),
+    }
 }
 
 /// One line at 10,000 and one at 100,000 parked instances (option `count` for another last number).
 pub fn run(options: &BTreeMap<String, String>) {
-    let last: u64 = options.get("count").and_then(|text| text.parse().ok()).unwrap_or(100_000);
+    let last: u64 = options
+        .get("count")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100_000);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -33,11 +39,17 @@ pub fn run(options: &BTreeMap<String, String>) {
         let store = tidegate::store::open(&url).expect("the store opens");
         let runtime = Runtime::builder()
             .store(store)
-            .options(Options { commit_policy: CommitPolicy::Activity, ..Options::default() })
+            .options(Options {
+                commit_policy: CommitPolicy::Activity,
+                ..Options::default()
+            })
             .start()
             .await
             .expect("the runtime starts");
-        runtime.deploy(vec![waits()], None, "bench").await.expect("the process deploys");
+        runtime
+            .deploy(vec![waits()], None, "bench")
+            .await
+            .expect("the process deploys");
         park(&runtime, 0, 100).await;
         let base = resident_bytes();
         let mut parked = 100;
@@ -73,7 +85,9 @@ async fn park(runtime: &Runtime, from: u64, to: u64) {
         clients.push(tokio::spawn(async move {
             for n in (from..to).filter(|n| n % CLIENTS == client) {
                 let variables = Variables::parse(&format!(r#"{{"key": "k{n}"}}"#)).expect("valid JSON");
-                let started = runtime.start(StartRequest::latest("waits").variables(variables)).await;
+                let started = runtime
+                    .start(StartRequest::latest("waits").variables(variables))
+                    .await;
                 started.expect("the start is taken");
             }
         }));

@@ -25,14 +25,23 @@ pub fn tasks(count: usize) -> Resource {
     let xml = format!(
         r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:z="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:bench"><process id="tasks" isExecutable="true">{body}<endEvent id="end"/><sequenceFlow id="last" sourceRef="{before}" targetRef="end"/></process></definitions>"#
     );
-    Resource { name: "tasks.bpmn".to_owned(), bytes: xml.into_bytes() }
+    Resource {
+        name: "tasks.bpmn".to_owned(),
+        bytes: xml.into_bytes(),
+    }
 }
 
 /// One line for each policy and number in flight. Options: `seconds` (5), `in_flight` and `policy` to have only one.
 pub fn run(options: &BTreeMap<String, String>) {
-    let seconds: f64 = options.get("seconds").and_then(|text| text.parse().ok()).unwrap_or(5.0);
+    let seconds: f64 = options
+        .get("seconds")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(5.0);
     let only_in_flight: Option<usize> = options.get("in_flight").and_then(|text| text.parse().ok());
-    for (policy, name) in [(CommitPolicy::Cycle, "cycle"), (CommitPolicy::Activity, "activity")] {
+    for (policy, name) in [
+        (CommitPolicy::Cycle, "cycle"),
+        (CommitPolicy::Activity, "activity"),
+    ] {
         if options.get("policy").is_some_and(|only| only != name) {
             continue;
         }
@@ -56,12 +65,18 @@ fn one(policy: CommitPolicy, name: &str, in_flight: usize, seconds: f64) {
         let store = tidegate::store::open(&url).expect("the store opens");
         let runtime = Runtime::builder()
             .store(store)
-            .options(Options { commit_policy: policy, ..Options::default() })
+            .options(Options {
+                commit_policy: policy,
+                ..Options::default()
+            })
             .demo_activities()
             .start()
             .await
             .expect("the runtime starts");
-        runtime.deploy(vec![tasks(10)], None, "bench").await.expect("the process deploys");
+        runtime
+            .deploy(vec![tasks(10)], None, "bench")
+            .await
+            .expect("the process deploys");
         drive(&runtime, in_flight, 0.5).await;
         let (cpu_before, began) = (cpu_ms(), Instant::now());
         let mut times = drive(&runtime, in_flight, seconds).await;
@@ -97,7 +112,9 @@ async fn drive(runtime: &Runtime, in_flight: usize, seconds: f64) -> Vec<f64> {
                 let began = Instant::now();
                 let request = StartRequest::latest("tasks").wait(std::time::Duration::from_secs(60));
                 match runtime.start(request).await {
-                    Ok(ended) if ended.sub_status.is_finished() => times.push(began.elapsed().as_secs_f64() * 1e3),
+                    Ok(ended) if ended.sub_status.is_finished() => {
+                        times.push(began.elapsed().as_secs_f64() * 1e3)
+                    }
                     Ok(_) | Err(_) => {
                         failed.fetch_add(1, Ordering::Relaxed);
                     }

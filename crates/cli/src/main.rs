@@ -6,6 +6,7 @@ mod client;
 mod duration;
 mod exit;
 mod run;
+mod scripts;
 mod serve;
 mod terminal;
 
@@ -20,6 +21,9 @@ use args::{Arguments, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(code) = scripts::worker() {
+        return code;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),

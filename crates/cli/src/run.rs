@@ -11,7 +11,7 @@ use tidegate::{Error, Options, Runtime};
 use tokio::time::Instant;
 
 use crate::args::{Output, RunArguments};
-use crate::{exit, terminal};
+use crate::{exit, scripts, terminal};
 
 /// How often the instance is looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -74,10 +74,9 @@ async fn perform(arguments: RunArguments) -> Result<(Report, bool), String> {
         owners: 1,
         ..Options::default()
     };
-    let runtime = Runtime::builder()
-        .store(store)
-        .options(options)
-        .demo_activities()
+    let scripts = scripts::handler();
+    let builder = Runtime::builder().store(store).options(options).demo_activities();
+    let runtime = scripts::with_scripts(builder, &scripts)
         .start()
         .await
         .map_err(text)?;

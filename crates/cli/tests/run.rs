@@ -115,3 +115,26 @@ fn a_server_that_is_not_there_is_told() {
         text(&output.stderr)
     );
 }
+
+/// A script in JavaScript runs in a worker process of its own, and sees no clock.
+#[test]
+fn a_script_runs_in_javascript() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("script.bpmn");
+    let process = |script: &str| {
+        format!(
+            r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="test">
+  <process id="scripted" isExecutable="true"><startEvent id="s"/><scriptTask id="t" scriptFormat="javascript"><script>{script}</script></scriptTask><endEvent id="e"/>
+  <sequenceFlow id="a" sourceRef="s" targetRef="t"/><sequenceFlow id="b" sourceRef="t" targetRef="e"/></process></definitions>"#
+        )
+    };
+    std::fs::write(&file, process("({ doubled: n * 2 })")).unwrap();
+    let (code, out, err) = run(&[file.to_str().unwrap(), "--var", "n=21", "-o", "json"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["variables"]["doubled"], 42, "{result}");
+    std::fs::write(&file, process("Date.now()")).unwrap();
+    let (code, out, err) = run(&[file.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(format!("{out}{err}").contains("clock"), "{out}{err}");
+}

@@ -1,11 +1,13 @@
 //! Applying: changes the state as an event says. Decides nothing and refuses nothing.
 
-use tidegate_model::{ElementInstanceKey, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, Json, Variables};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, FlowIndex};
 use crate::element::Shape;
-use crate::event::{Event, Resume};
-use crate::state::{ElementInstance, IncidentState, Instance, Phase, Scope, Stage, Wait, WaitFor};
+use crate::event::{ChildOutcome, Event, Resume};
+use crate::state::{
+    Call, Completed, ElementInstance, IncidentState, Instance, Phase, Role, Stage, Turns, Wait, WaitFor,
+};
 
 /// Changes `instance` as `event` says.
 pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
@@ -15,6 +17,10 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
     match event {
         Event::Caused { .. }
         | Event::ErrorThrown { .. }
+        | Event::MessagePublished { .. }
+        | Event::SignalThrown { .. }
+        | Event::EscalationThrown { .. }
+        | Event::EscalationUncaught { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
@@ -23,17 +29,23 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             instance.phase = Phase::Running;
             instance.variables = variables.clone();
         }
-        Event::InstanceCompleted => instance.phase = Phase::Completed,
-        Event::InstanceCancelled => instance.phase = Phase::Cancelled,
-        Event::InstanceFaulted { .. } => instance.phase = Phase::Faulted,
+        Event::InstanceCompleted => ended(instance, Phase::Completed),
+        Event::InstanceCancelled => ended(instance, Phase::Cancelled),
+        Event::InstanceFaulted { .. } => ended(instance, Phase::Faulted),
         Event::ElementActivated { .. } => activated(definition, instance, event),
         Event::ElementCompleted { key, element } => {
             if definition.element(*element).is_activity {
                 instance.last_completed = Some((*key, *element));
             }
-            remove(instance, *key);
+            keep_completed(definition, instance, *key);
+            remove(instance, *key, true);
         }
-        Event::ElementTerminated { key, .. } => remove(instance, *key),
+        Event::ElementTerminated { key, .. } => {
+            if !instance.completed.is_empty() {
+                instance.completed.forget(*key);
+            }
+            remove(instance, *key, false);
+        }
         Event::SequenceFlowTaken { scope, flow } => {
             if let Some(scope) = instance.scope_mut(*scope) {
                 scope.put(*flow, 1);
@@ -45,7 +57,17 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             }
         }
         Event::VariablesSet { scope, variables } => set_variables(instance, *scope, variables),
-        Event::ResultsMerged { key, .. } => merge_results(instance, *key),
+        Event::ResultsMerged { key, element } => {
+            let from = match definition.element(*element).is_for_compensation {
+                // It sees the data as of completion; what it gives belongs to the data of now.
+                true => instance
+                    .elements
+                    .get(key)
+                    .map_or(ElementInstanceKey::ROOT, |state| state.parent),
+                false => *key,
+            };
+            merge_results(instance, *key, from);
+        }
         Event::JobCreated {
             key,
             retries,
@@ -93,7 +115,8 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         Event::JobCompleted { key, variables, .. }
         | Event::ScriptEvaluated { key, variables, .. }
         | Event::UserTaskCompleted { key, variables, .. }
-        | Event::ErrorCaught { key, variables, .. } => {
+        | Event::ErrorCaught { key, variables, .. }
+        | Event::EscalationCaught { key, variables, .. } => {
             stage(
                 instance,
                 *key,
@@ -173,19 +196,21 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             next,
             ..
         } => {
-            if let Some(owner) = instance.elements.get_mut(owner)
-                && let Some(position) = owner.waits.iter().position(|wait| wait.element == *element)
-            {
-                match (next, &mut owner.waits[position].kind) {
+            instance.change_waits(*owner, |waits| {
+                let Some(position) = waits.iter().position(|wait| wait.element == *element) else {
+                    return;
+                };
+                match (next, &mut waits[position].kind) {
                     (Some(next), WaitFor::Timer { due_at, repeat }) => {
                         *due_at = *next;
                         *repeat = repeat.map(|repeat| repeat.consumed(*missed));
                     }
-                    (None, WaitFor::Timer { .. }) | (_, WaitFor::Message { .. }) => {
-                        owner.waits.remove(position);
+                    (None, WaitFor::Timer { .. })
+                    | (_, WaitFor::Message { .. } | WaitFor::Signal { .. } | WaitFor::Condition { .. }) => {
+                        waits.remove(position);
                     }
                 }
-            }
+            });
             stage(
                 instance,
                 *into,
@@ -200,20 +225,50 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             into,
             variables,
             ..
-        } => {
-            if definition.element(*element).behaviour.is_interrupting()
-                && let Some(owner) = instance.elements.get_mut(owner)
-            {
-                owner.waits.retain(|wait| wait.element != *element);
-            }
-            stage(
-                instance,
-                *into,
-                Stage::Leaving {
-                    results: variables.clone(),
-                },
-            );
         }
+        | Event::SignalCaught {
+            owner,
+            element,
+            into,
+            variables,
+        } => {
+            if definition.element(*element).behaviour.is_interrupting() {
+                instance.change_waits(*owner, |waits| waits.retain(|wait| wait.element != *element));
+            }
+            let results = variables.clone();
+            stage(instance, *into, Stage::Leaving { results });
+        }
+        Event::SignalSubscribed { owner, element, name } => {
+            let kind = WaitFor::Signal { name: name.clone() };
+            let element = *element;
+            wait(definition, instance, *owner, Wait { element, kind });
+        }
+        Event::ConditionAwaited { owner, element } => {
+            let kind = WaitFor::Condition { held: false };
+            let element = *element;
+            wait(definition, instance, *owner, Wait { element, kind });
+        }
+        Event::ConditionMet { owner, element, into } => {
+            if definition.element(*element).behaviour.is_interrupting() {
+                instance.change_waits(*owner, |waits| waits.retain(|wait| wait.element != *element));
+            } else {
+                hold(instance, *owner, *element, true);
+            }
+            let results = Variables::new();
+            stage(instance, *into, Stage::Leaving { results });
+        }
+        Event::ConditionLapsed { owner, element } => hold(instance, *owner, *element, false),
+        Event::WaitsClosed { owner, element } => {
+            instance.change_waits(*owner, |waits| {
+                waits.retain(|wait| definition.event_of(wait.element) != *element);
+            });
+        }
+        Event::GatewayOpened { key, .. } => {
+            if let Some(Stage::Joined { open, .. }) = stage_mut(instance, *key) {
+                *open = true;
+            }
+        }
+        Event::GatewayReset { key, element } => reset(definition, instance, *key, *element),
         Event::IncidentRaised {
             incident,
             element_instance,
@@ -223,9 +278,15 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             message,
         } => {
             let stopped = match resume {
-                Resume::Activation | Resume::Completion | Resume::Job => Some(*element_instance),
+                Resume::Activation
+                | Resume::Completion
+                | Resume::Job
+                | Resume::Listeners
+                | Resume::Next
+                | Resume::Call => Some(*element_instance),
                 Resume::Tokens => None,
             };
+            let stopped = stopped.filter(|key| *key != ElementInstanceKey::ROOT);
             if let Some(stopped) = stopped.and_then(|key| instance.elements.get_mut(&key)) {
                 stopped.incident = Some(*incident);
             }
@@ -246,7 +307,233 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 stopped.incident = None;
             }
         }
+        Event::LoopStarted {
+            key, total, items, ..
+        } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::Loop(Box::new(Turns {
+                    total: *total,
+                    items: items.clone(),
+                    ..Turns::default()
+                }));
+                state.stage = Stage::Running;
+                state.scope.get_or_insert_default();
+            }
+        }
+        Event::LoopTurnActivated { key, element, parent } => {
+            turn_activated(definition, instance, *key, *element, *parent)
+        }
+        Event::LoopOutputCollected { key, value, .. } => {
+            let turn = instance
+                .elements
+                .get(key)
+                .and_then(|state| Some((state.parent, state.turn()? as usize)));
+            if let Some((parent, turn)) = turn
+                && let Some(turns) = turns_mut(instance, parent)
+                && turn <= turns.begun as usize
+            {
+                if turns.outputs.len() < turn {
+                    turns.outputs.resize(turn, None);
+                }
+                turns.outputs[turn - 1] = Some(value.clone());
+            }
+        }
+        Event::LoopEnded { key, element } => {
+            let collection = definition.element(*element).repetition.as_deref();
+            let collection = collection.and_then(|repetition| repetition.output_collection());
+            if let Some(turns) = turns_mut(instance, *key) {
+                let outputs = std::mem::take(&mut turns.outputs);
+                turns.items = None;
+                let mut results = Variables::new();
+                if let Some(name) = collection {
+                    results.set(std::sync::Arc::clone(name), list(&outputs));
+                }
+                stage(instance, *key, Stage::Leaving { results });
+            }
+        }
+        Event::ChildCalled {
+            key,
+            child,
+            process_id,
+            binding,
+            variables,
+            business_key,
+            ..
+        } => {
+            let call = Call {
+                child: *child,
+                process_id: process_id.clone(),
+                binding: binding.clone(),
+                variables: variables.clone(),
+                business_key: business_key.clone(),
+            };
+            stage(instance, *key, Stage::Call(Box::new(call)));
+        }
+        Event::ChildEnded {
+            key,
+            outcome,
+            variables,
+            ..
+        } => {
+            let next = match outcome {
+                ChildOutcome::Completed | ChildOutcome::Faulted => Stage::Leaving {
+                    results: variables.clone(),
+                },
+                ChildOutcome::Cancelled | ChildOutcome::NotStarted => Stage::Entered,
+            };
+            stage(instance, *key, next);
+        }
+        Event::CompensationActivated {
+            key,
+            element,
+            parent,
+            scope,
+            order,
+        } => compensated(definition, instance, (*key, *element, *parent), (*scope, *order)),
+        Event::CompensationEnded { scope, order } => match order {
+            Some(order) => {
+                if let Some(completed) = instance.completed.remove(*scope, *order) {
+                    instance.completed.forget(completed.key);
+                }
+            }
+            None => instance.completed.forget(*scope),
+        },
+        Event::TransactionCancelled { into, .. } => {
+            stage(
+                instance,
+                *into,
+                Stage::Leaving {
+                    results: Variables::new(),
+                },
+            );
+        }
+        Event::AdHocProgressed { key, begun, .. } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::AdHoc(*begun);
+                state.stage = Stage::Running;
+            }
+        }
     }
+}
+
+fn ended(instance: &mut Instance, phase: Phase) {
+    instance.phase = phase;
+    instance.completed.clear();
+}
+
+/// Keeps what has just completed, if it can be compensated.
+fn keep_completed(definition: &Definition, instance: &mut Instance, key: ElementInstanceKey) {
+    let Some(state) = instance.elements.get(&key) else {
+        return;
+    };
+    let info = definition.element(state.element);
+    let is_loop = state.turns().is_some();
+    let has_inner = instance.completed.has(key);
+    let has_handler = info.compensation.is_some() || info.compensation_sub_process.is_some();
+    // What a handler did cannot be undone once more.
+    if !info.is_activity || info.is_for_compensation || !(has_inner || has_handler && !is_loop) {
+        if has_inner {
+            instance.completed.forget(key);
+        }
+        return;
+    }
+    if has_inner && info.compensation.is_some() && !is_loop {
+        // Its own handler undoes it as a whole.
+        instance.completed.forget(key);
+    }
+    let completed = Completed {
+        key,
+        element: state.element,
+        is_loop,
+        variables: match has_handler && !is_loop {
+            true => instance.visible(key),
+            false => Variables::new(),
+        },
+    };
+    let scope = state.parent;
+    instance.completed.insert(scope, instance.sequence, completed);
+}
+
+/// Activates the handler of a completed activity, with the data as of completion.
+fn compensated(
+    definition: &Definition,
+    instance: &mut Instance,
+    (key, element, parent): (ElementInstanceKey, ElementIndex, ElementInstanceKey),
+    (scope, order): (ElementInstanceKey, u64),
+) {
+    let Some(completed) = instance.completed.remove(scope, order) else {
+        return;
+    };
+    let is_inside = definition.element(element).parent == Some(completed.element);
+    insert(definition, instance, (key, element, parent), false);
+    if let Some(state) = instance.elements.get_mut(&key) {
+        state.variables = completed.variables;
+        if is_inside {
+            state.role = Role::Compensates(completed.key);
+        }
+    }
+}
+
+fn turn_activated(
+    definition: &Definition,
+    instance: &mut Instance,
+    key: ElementInstanceKey,
+    element: ElementIndex,
+    parent: ElementInstanceKey,
+) {
+    insert(definition, instance, (key, element, parent), true);
+    let Some(turns) = turns_mut(instance, parent) else {
+        return;
+    };
+    turns.begun += 1;
+    let turn = turns.begun;
+    let item = turns
+        .items
+        .as_ref()
+        .and_then(|items| items.get(turn as usize - 1))
+        .cloned();
+    let mut variables = Variables::new();
+    let output = definition.element(element).repetition.as_deref();
+    if let Some(name) = output.and_then(|repetition| repetition.output_variable()) {
+        variables.set(name, Json::trusted("null"));
+    }
+    variables.set(crate::element::LOOP_COUNTER, Json::of(&turn));
+    let name = definition.element(element).repetition.as_deref();
+    if let Some(name) = name.and_then(|repetition| repetition.input_element()) {
+        variables.set(
+            std::sync::Arc::clone(name),
+            item.unwrap_or_else(|| Json::trusted("null")),
+        );
+    }
+    if let Some(state) = instance.elements.get_mut(&key) {
+        state.role = Role::Turn(turn);
+        state.variables = variables;
+    }
+}
+
+fn turns_mut(instance: &mut Instance, key: ElementInstanceKey) -> Option<&mut Turns> {
+    match &mut instance.elements.get_mut(&key)?.role {
+        Role::Loop(turns) => Some(turns),
+        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+    }
+}
+
+/// The JSON list of what the turns gave; null for a turn that gave nothing.
+fn list(outputs: &[Option<Json>]) -> Json {
+    let size: usize = outputs
+        .iter()
+        .map(|value| value.as_ref().map_or(4, |value| value.text().len()) + 1)
+        .sum();
+    let mut text = String::with_capacity(size + 2);
+    text.push('[');
+    for (position, value) in outputs.iter().enumerate() {
+        if position > 0 {
+            text.push(',');
+        }
+        text.push_str(value.as_ref().map_or("null", Json::text));
+    }
+    text.push(']');
+    Json::trusted(text)
 }
 
 fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
@@ -261,9 +548,16 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     };
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
+    let mut begins_as = Stage::Entered;
     if let Some(scope) = instance.scope_mut(*parent) {
         match (shape, flow) {
             (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
+            (Shape::Late, Some(_)) => {
+                let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
+                let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
+                scope.take_each(&taken);
+                begins_as = Stage::Joined { taken, open: false };
+            }
             (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
                 let mut wanted = info.start_quantity;
                 for flow in &info.incoming {
@@ -273,37 +567,64 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
             (Shape::Plain | Shape::Scope, Some(flow)) => {
                 scope.take(*flow, 1);
             }
-            (Shape::Plain | Shape::Join | Shape::Scope, None) => {}
+            (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
         }
-        scope.children.insert(*key);
     }
-    if let Some(parent) = stage_mut(instance, *parent)
+    insert(definition, instance, (*key, *element, *parent), false);
+    if begins_as != Stage::Entered {
+        stage(instance, *key, begins_as);
+    }
+}
+
+fn insert(
+    definition: &Definition,
+    instance: &mut Instance,
+    (key, element, parent): (ElementInstanceKey, ElementIndex, ElementInstanceKey),
+    is_turn: bool,
+) {
+    if let Some(scope) = instance.scope_mut(parent) {
+        scope.children.insert(key);
+    }
+    if let Some(parent) = stage_mut(instance, parent)
         && *parent == Stage::Entered
     {
         *parent = Stage::Running;
     }
-    let scope = match shape {
-        Shape::Scope => Some(Box::new(Scope::default())),
-        Shape::Plain | Shape::Join => None,
+    let info = definition.element(element);
+    let is_loop = info.repetition.is_some() && !is_turn;
+    let scope = match info.behaviour.shape() {
+        _ if is_loop => Some(Box::default()),
+        Shape::Scope => Some(Box::default()),
+        Shape::Plain | Shape::Join | Shape::Late => None,
     };
     let state = ElementInstance {
-        element: *element,
-        parent: *parent,
+        element,
+        parent,
         stage: Stage::Entered,
         variables: Variables::new(),
         scope,
         waits: Vec::new(),
         incident: None,
+        role: Role::Plain,
     };
-    instance.elements.insert(*key, state);
+    instance.elements.insert(key, state);
 }
 
-fn remove(instance: &mut Instance, key: ElementInstanceKey) {
+fn remove(instance: &mut Instance, key: ElementInstanceKey, completed: bool) {
     let Some(state) = instance.elements.remove(&key) else {
         return;
     };
+    instance.listening.remove(&key);
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
+    }
+    if let Role::Compensates(scope) = state.role {
+        instance.completed.forget(scope);
+    }
+    if state.turn().is_some()
+        && let Some(turns) = turns_mut(instance, state.parent)
+    {
+        turns.completed += u32::from(completed);
     }
 }
 
@@ -327,12 +648,12 @@ fn set_variables(instance: &mut Instance, scope: ElementInstanceKey, variables: 
     }
 }
 
-fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
+fn merge_results(instance: &mut Instance, key: ElementInstanceKey, from: ElementInstanceKey) {
     let Some(Stage::Leaving { results }) = stage_mut(instance, key) else {
         return;
     };
     for (name, value) in std::mem::take(results) {
-        let home = instance.home_of(key, &name);
+        let home = instance.home_of(from, &name);
         let target = match home {
             ElementInstanceKey::ROOT => Some(&mut instance.variables),
             key => instance.elements.get_mut(&key).map(|state| &mut state.variables),
@@ -343,13 +664,44 @@ fn merge_results(instance: &mut Instance, key: ElementInstanceKey) {
     }
 }
 
-/// Notes a wait. An activity only holds the waits of its boundary events; everything else waits itself.
-fn wait(definition: &Definition, instance: &mut Instance, owner: ElementInstanceKey, wait: Wait) {
-    let Some(state) = instance.elements.get_mut(&owner) else {
+/// Remembers whether a condition has been met.
+fn hold(instance: &mut Instance, owner: ElementInstanceKey, element: ElementIndex, now: bool) {
+    instance.change_waits(owner, |waits| {
+        for wait in waits.iter_mut().filter(|wait| wait.element == element) {
+            if let WaitFor::Condition { held } = &mut wait.kind {
+                *held = now;
+            }
+        }
+    });
+}
+
+/// Takes the rest of the tokens of a complex gateway.
+fn reset(definition: &Definition, instance: &mut Instance, key: ElementInstanceKey, element: ElementIndex) {
+    let Some(state) = instance.elements.get_mut(&key) else {
         return;
     };
-    if definition.element(wait.element).host != Some(state.element) {
+    let parent = state.parent;
+    let Stage::Joined { taken, .. } = &mut state.stage else {
+        return;
+    };
+    let taken = std::mem::take(taken);
+    state.stage = Stage::Entered;
+    let rest = definition.element(element).incoming.iter().copied();
+    let rest: Vec<FlowIndex> = rest.filter(|flow| !taken.contains(flow)).collect();
+    if let Some(scope) = instance.scope_mut(parent) {
+        scope.take_each(&rest);
+    }
+}
+
+/// Notes a wait. An activity only holds the waits of its boundary events, and a scope those of its event sub-processes;
+/// everything else waits itself.
+fn wait(definition: &Definition, instance: &mut Instance, owner: ElementInstanceKey, wait: Wait) {
+    let event = definition.event_of(wait.element);
+    if let Some(state) = instance.elements.get_mut(&owner)
+        && definition.element(event).host != Some(state.element)
+        && definition.listener_of(event).is_none()
+    {
         state.stage = Stage::Waiting;
     }
-    state.waits.push(wait);
+    instance.change_waits(owner, |waits| waits.push(wait));
 }

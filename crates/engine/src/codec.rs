@@ -4,7 +4,7 @@
 
 use minicbor::decode::Decoder;
 use minicbor::encode::Encoder;
-use tidegate_model::{ElementInstanceKey, IncidentKey, MessageKey};
+use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey, MessageKey};
 
 use crate::event::Event;
 
@@ -143,7 +143,7 @@ macro_rules! keys {
         }
     )*};
 }
-keys!(ElementInstanceKey, IncidentKey, MessageKey);
+keys!(ElementInstanceKey, IncidentKey, InstanceKey, MessageKey);
 
 /// How keys are written: 0 stays 0, every other key is its zigzag difference plus 1.
 pub(crate) mod key {
@@ -219,14 +219,37 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::UserTaskAssigned { key, .. }
         | Event::UserTaskCompleted { key, .. }
         | Event::ErrorThrown { key, .. }
-        | Event::ErrorCaught { key, .. } => key.0,
+        | Event::ErrorCaught { key, .. }
+        | Event::MessagePublished { key, .. }
+        | Event::SignalThrown { key, .. }
+        | Event::EscalationThrown { key, .. }
+        | Event::EscalationCaught { key, .. }
+        | Event::EscalationUncaught { key, .. }
+        | Event::GatewayOpened { key, .. }
+        | Event::GatewayReset { key, .. }
+        | Event::LoopStarted { key, .. }
+        | Event::LoopTurnActivated { key, .. }
+        | Event::LoopOutputCollected { key, .. }
+        | Event::LoopEnded { key, .. }
+        | Event::ChildCalled { key, .. }
+        | Event::ChildEnded { key, .. }
+        | Event::CompensationActivated { key, .. }
+        | Event::TransactionCancelled { key, .. }
+        | Event::AdHocProgressed { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }
         | Event::MessageSubscribed { owner, .. }
-        | Event::MessageCorrelated { owner, .. } => owner.0,
+        | Event::MessageCorrelated { owner, .. }
+        | Event::SignalSubscribed { owner, .. }
+        | Event::SignalCaught { owner, .. }
+        | Event::ConditionAwaited { owner, .. }
+        | Event::ConditionMet { owner, .. }
+        | Event::ConditionLapsed { owner, .. }
+        | Event::WaitsClosed { owner, .. } => owner.0,
         Event::SequenceFlowTaken { scope, .. }
         | Event::TokensRemoved { scope }
-        | Event::VariablesSet { scope, .. } => scope.0,
+        | Event::VariablesSet { scope, .. }
+        | Event::CompensationEnded { scope, .. } => scope.0,
         Event::IncidentRaised { incident, .. } | Event::IncidentResolved { incident } => incident.0,
         Event::Caused { .. }
         | Event::InstanceStarted { .. }

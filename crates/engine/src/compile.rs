@@ -1,6 +1,7 @@
 //! From a document to definitions. All findings at once; no definition comes out when one of them is an error.
 
 mod collect;
+mod compensation;
 mod graph;
 mod process;
 mod reader;

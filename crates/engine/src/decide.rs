@@ -1,13 +1,18 @@
 //! Deciding: from the state and one step to events and the steps that follow. Changes nothing.
 
 mod command;
+mod condition;
 mod end;
 mod error;
+mod escalation;
 mod event;
+mod join;
 mod token;
 mod turn;
 
-use tidegate_model::{Command, ElementInstanceKey};
+use std::sync::Arc;
+
+use tidegate_model::{Command, ElementIndex, ElementInstanceKey, Variables};
 
 use crate::definition::FlowIndex;
 use crate::event::Event;
@@ -31,8 +36,61 @@ pub enum Step {
     Complete(ElementInstanceKey),
     /// An element instance is left by its outgoing flows.
     Leave(ElementInstanceKey),
+    /// Something ended inside an element instance that decides what comes next: a turn, a handler, an activity.
+    Next(ElementInstanceKey),
+    /// A call activity calls once more.
+    Call(ElementInstanceKey),
     /// A scope may have ended.
     CloseScope(ElementInstanceKey),
+    /// A scope begins to listen for the starts of its event sub-processes.
+    Listen(ElementInstanceKey),
+    /// An event with several definitions waits for them, `except` for one that has come already.
+    Arm {
+        /// Who waits.
+        owner: ElementInstanceKey,
+        /// The event.
+        event: ElementIndex,
+        /// The definition that has come.
+        except: Option<ElementIndex>,
+    },
+    /// A signal reaches everything in the instance that waits for it.
+    Signal {
+        /// Its name.
+        name: Arc<str>,
+        /// Its payload.
+        variables: Variables,
+    },
+    /// A signal reaches one of those that wait for it.
+    CatchSignal {
+        /// Who waits.
+        owner: ElementInstanceKey,
+        /// The signal event.
+        element: ElementIndex,
+        /// Its payload.
+        variables: Variables,
+    },
+    /// An escalation goes outward from the element instance that throws it.
+    Escalate {
+        /// The element instance.
+        key: ElementInstanceKey,
+        /// The escalation code.
+        code: Arc<str>,
+        /// Variables for the scope that catches it.
+        variables: Variables,
+    },
+    /// What an element instance throws has been delivered.
+    Thrown(ElementInstanceKey),
+    /// Variables have changed: every condition is looked at again.
+    Conditions,
+    /// One condition is looked at again.
+    Condition {
+        /// Who waits.
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        element: ElementIndex,
+    },
+    /// Nothing else goes on: the gateways of a scope that wait for what can still come are asked.
+    Join(ElementInstanceKey),
 }
 
 /// What one step comes to.

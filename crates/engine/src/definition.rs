@@ -1,13 +1,14 @@
 //! A compiled process: an index-based graph whose elements carry their behaviour. Immutable and shared.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{ElementIndex, Timestamp};
+use tidegate_model::{ElementIndex, Timestamp, Variables};
 
 use crate::compile::Limits;
-use crate::element::Behaviour;
+use crate::element::{Behaviour, MessageCorrelation, Repetition};
 use crate::mapping::Mapping;
+use crate::reach::Reach;
 use crate::text::Computed;
 
 /// A sequence flow of a definition: its position in document order.
@@ -32,7 +33,12 @@ pub struct Definition {
     pub(crate) flows: Vec<Flow>,
     /// Where the process begins when no start event is named.
     pub(crate) starts: Vec<ElementIndex>,
+    pub(crate) correlations: Vec<MessageCorrelation>,
     pub(crate) limits: Limits,
+    /// The event sub-processes at the top.
+    pub(crate) listeners: Vec<ElementIndex>,
+    /// True if there is a gateway that is asked only when nothing else goes on.
+    pub(crate) has_late_joins: bool,
 }
 
 /// One flow node of a definition.
@@ -62,6 +68,26 @@ pub struct ElementInfo {
     pub(crate) start_quantity: u32,
     /// Tokens that it puts on each outgoing flow.
     pub(crate) completion_quantity: u32,
+    /// For a sub-process, the event sub-processes inside it.
+    pub(crate) listeners: Vec<ElementIndex>,
+    /// For an event with several definitions, one part for each.
+    pub(crate) parts: Vec<ElementIndex>,
+    /// For such a part, its event.
+    pub(crate) part_of: Option<ElementIndex>,
+    /// For an event behind a gateway that creates instances, that gateway.
+    pub(crate) instantiated_by: Option<ElementIndex>,
+    /// Which elements lead to which incoming flow, for a gateway that waits for what can still come.
+    pub(crate) reach: OnceLock<Reach>,
+    /// Data objects and properties of its own, which begin without a value.
+    pub(crate) declared: Vec<Arc<str>>,
+    /// How it is repeated.
+    pub(crate) repetition: Option<Box<Repetition>>,
+    /// Only compensation activates it.
+    pub(crate) is_for_compensation: bool,
+    /// The activity that its compensation boundary event leads to.
+    pub(crate) compensation: Option<ElementIndex>,
+    /// The event sub-process inside it that compensates it.
+    pub(crate) compensation_sub_process: Option<ElementIndex>,
 }
 
 /// One sequence flow.
@@ -114,7 +140,7 @@ impl Definition {
         self.version_tag.as_ref()
     }
 
-    /// Every flow node in document order.
+    /// Every flow node in document order, then the parts of events with several definitions.
     pub fn elements(&self) -> &[ElementInfo] {
         &self.elements
     }
@@ -142,6 +168,16 @@ impl Definition {
         &self.flows[flow.index()]
     }
 
+    /// The correlation key of a message that was published without one, where the model's correlation properties read
+    /// it from the payload.
+    pub fn correlation_key(&self, message_name: &str, payload: &Variables) -> Option<String> {
+        let found = self
+            .correlations
+            .iter()
+            .find(|found| &*found.message_name == message_name);
+        found?.key_of(payload)
+    }
+
     /// Its start events, in document order.
     pub fn starters(&self) -> Vec<Starter> {
         let at_top = self
@@ -151,7 +187,10 @@ impl Definition {
             .filter(|(_, element)| element.parent.is_none());
         at_top
             .filter_map(|(position, element)| {
-                let trigger = element.behaviour.starter()?;
+                let trigger = match element.instantiated_by {
+                    Some(_) => element.behaviour.trigger()?.starter()?,
+                    None => element.behaviour.starter()?,
+                };
                 Some(Starter {
                     element: ElementIndex(position as u32),
                     trigger,
@@ -167,5 +206,33 @@ impl Definition {
             .get(element.index())?
             .behaviour
             .next_start(after, fired)
+    }
+
+    /// The event that `element` is a part of, or `element` itself.
+    pub(crate) fn event_of(&self, element: ElementIndex) -> ElementIndex {
+        self.element(element).part_of.unwrap_or(element)
+    }
+
+    /// The event itself, or its parts where it has several definitions.
+    pub(crate) fn sources<'a>(&'a self, event: &'a ElementIndex) -> &'a [ElementIndex] {
+        match self.element(*event).parts.as_slice() {
+            [] => std::slice::from_ref(event),
+            parts => parts,
+        }
+    }
+
+    /// The event sub-processes of the scope that `element` holds; none stands for the process itself.
+    pub(crate) fn listeners(&self, element: Option<ElementIndex>) -> &[ElementIndex] {
+        match element {
+            Some(element) => &self.element(element).listeners,
+            None => &self.listeners,
+        }
+    }
+
+    /// For the start of an event sub-process, that sub-process.
+    pub(crate) fn listener_of(&self, event: ElementIndex) -> Option<ElementIndex> {
+        let info = self.element(event);
+        let around = info.parent.filter(|_| info.kind == "startEvent")?;
+        self.element(around).behaviour.is_listener().then_some(around)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::effect::{Incident, Job, Subscription, Timer, UserTask};
+use tidegate_model::effect::{Child, Incident, Job, Subscription, SubscriptionKind, Timer, UserTask};
 use tidegate_model::{Effect, ElementInstanceKey, IncidentKey, SubStatus};
 
 use crate::definition::Definition;
@@ -11,10 +11,15 @@ use crate::state::{ElementInstance, IncidentState, Instance, Stage, Wait, WaitFo
 
 /// Everything that should be under way now: open jobs, user tasks, timers, subscriptions and incidents.
 pub fn outstanding(definition: &Definition, instance: &Instance) -> Vec<Effect> {
-    let mut effects = Vec::new();
+    let own = instance.as_owner(ElementInstanceKey::ROOT);
+    let at_top = instance.waits.iter();
+    let mut effects: Vec<Effect> = at_top
+        .filter_map(|wait| awaiting(definition, own, wait))
+        .collect();
     for (key, state) in &instance.elements {
         effects.extend(work(definition, instance, *key, state));
-        effects.extend(state.waits.iter().map(|wait| awaiting(definition, *key, wait)));
+        let waits = state.waits.iter();
+        effects.extend(waits.filter_map(|wait| awaiting(definition, *key, wait)));
     }
     effects.extend(
         instance
@@ -38,7 +43,7 @@ pub(crate) fn closed_by(
                 return;
             };
             effects.extend(work_gone(*key, state));
-            effects.extend(state.waits.iter().map(|wait| wait_gone(*key, wait)));
+            effects.extend(state.waits.iter().filter_map(|wait| wait_gone(*key, wait)));
         }
         Event::JobCompleted { key, .. } | Event::UserTaskCompleted { key, .. } => {
             effects.extend(before.elements.get(key).and_then(|state| work_gone(*key, state)));
@@ -57,14 +62,19 @@ pub(crate) fn closed_by(
             next: None,
             ..
         } => {
-            let wait = before.elements.get(owner).and_then(|state| state.wait(*element));
-            effects.extend(wait.map(|wait| wait_gone(*owner, wait)));
+            let wait = before.wait_of(*owner, *element);
+            effects.extend(wait.and_then(|wait| wait_gone(*owner, wait)));
         }
-        Event::MessageCorrelated { owner, element, .. } => {
+        Event::MessageCorrelated { owner, element, .. } | Event::SignalCaught { owner, element, .. } => {
             if definition.element(*element).behaviour.is_interrupting() {
-                let wait = before.elements.get(owner).and_then(|state| state.wait(*element));
-                effects.extend(wait.map(|wait| wait_gone(*owner, wait)));
+                let wait = before.wait_of(*owner, *element);
+                effects.extend(wait.and_then(|wait| wait_gone(*owner, wait)));
             }
+        }
+        Event::WaitsClosed { owner, element } => {
+            let waits = before.waits_of(*owner).into_iter().flatten();
+            let closed = waits.filter(|wait| definition.event_of(wait.element) == *element);
+            effects.extend(closed.filter_map(|wait| wait_gone(*owner, wait)));
         }
         Event::Caused { .. }
         | Event::InstanceStarted { .. }
@@ -88,12 +98,40 @@ pub(crate) fn closed_by(
         | Event::ErrorThrown { .. }
         | Event::ErrorCaught { .. }
         | Event::IncidentRaised {
-            resume: Resume::Activation | Resume::Completion | Resume::Tokens,
+            resume:
+                Resume::Activation
+                | Resume::Completion
+                | Resume::Tokens
+                | Resume::Listeners
+                | Resume::Next
+                | Resume::Call,
             ..
         }
+        | Event::MessagePublished { .. }
+        | Event::SignalThrown { .. }
+        | Event::SignalSubscribed { .. }
+        | Event::EscalationThrown { .. }
+        | Event::EscalationCaught { .. }
+        | Event::EscalationUncaught { .. }
+        | Event::ConditionAwaited { .. }
+        | Event::ConditionMet { .. }
+        | Event::ConditionLapsed { .. }
+        | Event::GatewayOpened { .. }
+        | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        // A child that has ended is known to be gone by whoever said so.
+        | Event::ChildEnded { .. }
+        | Event::ChildCalled { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -106,7 +144,8 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::JobFailed { key, .. }
         | Event::JobRetried { key, .. }
         | Event::UserTaskCreated { key, .. }
-        | Event::UserTaskAssigned { key, .. } => {
+        | Event::UserTaskAssigned { key, .. }
+        | Event::ChildCalled { key, .. } => {
             let state = after.elements.get(key);
             effects.extend(state.and_then(|state| work(definition, after, *key, state)));
         }
@@ -117,10 +156,31 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
             next: Some(_),
             ..
         }
-        | Event::MessageSubscribed { owner, element, .. } => {
-            let wait = after.elements.get(owner).and_then(|state| state.wait(*element));
-            effects.extend(wait.map(|wait| awaiting(definition, *owner, wait)));
+        | Event::MessageSubscribed { owner, element, .. }
+        | Event::SignalSubscribed { owner, element, .. } => {
+            let wait = after.wait_of(*owner, *element);
+            effects.extend(wait.and_then(|wait| awaiting(definition, *owner, wait)));
         }
+        Event::MessagePublished {
+            name,
+            correlation_key,
+            variables,
+            ttl_ms,
+            ..
+        } => effects.push(Effect::PublishMessage {
+            name: name.clone(),
+            correlation_key: correlation_key.clone(),
+            variables: variables.clone(),
+            ttl_ms: *ttl_ms,
+        }),
+        Event::EscalationUncaught { code, variables, .. } => effects.push(Effect::EscalateToParent {
+            code: code.clone(),
+            variables: variables.clone(),
+        }),
+        Event::SignalThrown { name, variables, .. } => effects.push(Effect::BroadcastSignal {
+            name: name.clone(),
+            variables: variables.clone(),
+        }),
         Event::IncidentRaised { incident: key, .. } => {
             effects.extend(
                 after
@@ -149,9 +209,27 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::ErrorThrown { .. }
         | Event::ErrorCaught { .. }
         | Event::IncidentResolved { .. }
+        | Event::SignalCaught { .. }
+        | Event::WaitsClosed { .. }
+        | Event::EscalationThrown { .. }
+        | Event::EscalationCaught { .. }
+        | Event::ConditionAwaited { .. }
+        | Event::ConditionMet { .. }
+        | Event::ConditionLapsed { .. }
+        | Event::GatewayOpened { .. }
+        | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        | Event::ChildEnded { .. }
+        | Event::LoopStarted { .. }
+        | Event::LoopTurnActivated { .. }
+        | Event::LoopOutputCollected { .. }
+        | Event::LoopEnded { .. }
+        | Event::CompensationActivated { .. }
+        | Event::CompensationEnded { .. }
+        | Event::TransactionCancelled { .. }
+        | Event::AdHocProgressed { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -199,7 +277,17 @@ fn work(
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
         })),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
+        Stage::Call(call) => Some(Effect::StartChild(Child {
+            instance: call.child,
+            owner: key,
+            process_id: call.process_id.clone(),
+            binding: call.binding.clone(),
+            variables: call.variables.clone(),
+            business_key: call.business_key.clone(),
+        })),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
+        }
     }
 }
 
@@ -208,44 +296,59 @@ fn work_gone(key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect>
         // A job that an incident stopped is gone already.
         Stage::Job { .. } => state.incident.is_none().then_some(Effect::JobGone(key)),
         Stage::UserTask { .. } => Some(Effect::CloseUserTask(key)),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
-    }
-}
-
-fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> Effect {
-    let element = wait.element;
-    match &wait.kind {
-        WaitFor::Timer { due_at, .. } => Effect::ArmTimer(Timer {
-            owner,
-            element,
-            due_at: *due_at,
+        Stage::Call(call) => Some(Effect::CancelChild {
+            instance: call.child,
+            owner: key,
         }),
-        WaitFor::Message {
-            name,
-            correlation_key,
-        } => {
-            let info = definition.element(element);
-            let message_name = match name {
-                Some(computed) => computed.as_str().into(),
-                None => crate::state::message_name(definition, element),
-            };
-            Effect::Subscribe(Subscription {
-                kind: tidegate_model::effect::SubscriptionKind::Message,
-                owner,
-                element,
-                message_name,
-                correlation_key: correlation_key.clone(),
-                once: info.behaviour.is_interrupting(),
-            })
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
         }
     }
 }
 
-fn wait_gone(owner: ElementInstanceKey, wait: &Wait) -> Effect {
+/// What the world is asked for by a wait; nothing where the instance itself looks for it.
+fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> Option<Effect> {
+    let element = wait.element;
+    let once = definition.element(element).behaviour.is_interrupting();
+    let name = |computed: &Option<String>| match computed {
+        Some(computed) => computed.as_str().into(),
+        None => crate::state::awaited_name(definition, element),
+    };
+    match &wait.kind {
+        WaitFor::Timer { due_at, .. } => Some(Effect::ArmTimer(Timer {
+            owner,
+            element,
+            due_at: *due_at,
+        })),
+        WaitFor::Message {
+            name: computed,
+            correlation_key,
+        } => Some(Effect::Subscribe(Subscription {
+            kind: SubscriptionKind::Message,
+            owner,
+            element,
+            message_name: name(computed),
+            correlation_key: correlation_key.clone(),
+            once,
+        })),
+        WaitFor::Signal { name: computed } => Some(Effect::Subscribe(Subscription {
+            kind: SubscriptionKind::Signal,
+            owner,
+            element,
+            message_name: name(computed),
+            correlation_key: String::new(),
+            once,
+        })),
+        WaitFor::Condition { .. } => None,
+    }
+}
+
+fn wait_gone(owner: ElementInstanceKey, wait: &Wait) -> Option<Effect> {
     let element = wait.element;
     match &wait.kind {
-        WaitFor::Timer { .. } => Effect::DisarmTimer { owner, element },
-        WaitFor::Message { .. } => Effect::Unsubscribe { owner, element },
+        WaitFor::Timer { .. } => Some(Effect::DisarmTimer { owner, element }),
+        WaitFor::Message { .. } | WaitFor::Signal { .. } => Some(Effect::Unsubscribe { owner, element }),
+        WaitFor::Condition { .. } => None,
     }
 }
 

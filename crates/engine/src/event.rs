@@ -4,8 +4,10 @@
 //! optional fields take new numbers; a number is never used again.
 
 use minicbor::{Decode, Encode};
+use tidegate_model::effect::Binding;
 use tidegate_model::{
-    Cause, ElementIndex, ElementInstanceKey, IncidentKey, Interruption, MessageKey, Timestamp, Variables,
+    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Interruption, Json, MessageKey,
+    Timestamp, Variables,
 };
 
 use crate::codec::Base;
@@ -401,6 +403,332 @@ pub enum Event {
     /// An operator let the instance go.
     #[n(31)]
     InstanceReleased,
+    /// A message was sent.
+    #[n(40)]
+    MessagePublished {
+        /// The element instance that sent it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The message's name.
+        #[n(2)]
+        name: String,
+        /// The correlation key.
+        #[n(3)]
+        correlation_key: String,
+        /// Its payload.
+        #[n(4)]
+        variables: Variables,
+        /// How long it may wait for a taker, in milliseconds.
+        #[n(5)]
+        ttl_ms: Option<i64>,
+    },
+    /// A signal was thrown.
+    #[n(41)]
+    SignalThrown {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The signal's name.
+        #[n(2)]
+        name: String,
+        /// Its payload.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// A signal is waited for.
+    #[n(42)]
+    SignalSubscribed {
+        /// The element instance that waits; the instance itself for an event sub-process at the top.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The signal event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The signal's name, where the model computes it.
+        #[n(2)]
+        name: Option<String>,
+    },
+    /// A signal came.
+    #[n(43)]
+    SignalCaught {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The signal event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on; the root scope while it waits for others too.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+        /// Its payload.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// An escalation was thrown.
+    #[n(44)]
+    EscalationThrown {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+    },
+    /// An escalation was caught.
+    #[n(45)]
+    EscalationCaught {
+        /// The instance of the event that caught it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// That event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+        /// Variables for the scope that caught it.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// An escalation found nothing that catches it, and has no further consequence here; a caller may catch it.
+    #[n(46)]
+    EscalationUncaught {
+        /// The element instance that threw it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The escalation code.
+        #[n(2)]
+        code: String,
+        /// Variables for the scope that catches it.
+        #[n(3)]
+        variables: Variables,
+    },
+    /// A condition is waited for.
+    #[n(47)]
+    ConditionAwaited {
+        /// The element instance that waits; the instance itself for an event sub-process at the top.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A condition became true.
+    #[n(48)]
+    ConditionMet {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the event that goes on; the root scope while it waits for others too.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+    },
+    /// A condition that had been true no longer is, so that it can become true again.
+    #[n(49)]
+    ConditionLapsed {
+        /// The element instance that waits.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The conditional event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An event is no longer waited for, although what waited for it lives on.
+    #[n(50)]
+    WaitsClosed {
+        /// The element instance that waited.
+        #[cbor(n(0), with = "crate::codec::key")]
+        owner: ElementInstanceKey,
+        /// The event.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A complex gateway has let tokens through and waits for the rest of those that come to it.
+    #[n(51)]
+    GatewayOpened {
+        /// The gateway's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The gateway.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A complex gateway took the rest of its tokens and begins again.
+    #[n(52)]
+    GatewayReset {
+        /// The gateway's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The gateway.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// A repeated activity began.
+    #[n(60)]
+    LoopStarted {
+        /// The whole of it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// How many turns there are at most; none for as many as the condition wants.
+        #[n(2)]
+        total: Option<u32>,
+        /// The items of the collection.
+        #[n(3)]
+        items: Option<Vec<Json>>,
+    },
+    /// A turn of a repeated activity was activated.
+    #[n(61)]
+    LoopTurnActivated {
+        /// Its key.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The whole of the activity.
+        #[cbor(n(2), with = "crate::codec::key")]
+        parent: ElementInstanceKey,
+    },
+    /// A turn gave its part of the output collection.
+    #[n(62)]
+    LoopOutputCollected {
+        /// The turn.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// Its value.
+        #[n(2)]
+        value: Json,
+    },
+    /// No more turns of a repeated activity follow.
+    #[n(63)]
+    LoopEnded {
+        /// The whole of it.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An instance of another process was asked for.
+    #[n(64)]
+    ChildCalled {
+        /// The call activity's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The child's key.
+        #[cbor(n(2), with = "crate::codec::key")]
+        child: InstanceKey,
+        /// The process.
+        #[n(3)]
+        process_id: String,
+        /// Which version of it.
+        #[n(4)]
+        binding: Binding,
+        /// The variables it begins with.
+        #[n(5)]
+        variables: Variables,
+        /// Its business key.
+        #[n(6)]
+        business_key: Option<String>,
+    },
+    /// The called instance ended.
+    #[n(65)]
+    ChildEnded {
+        /// The call activity's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The child's key.
+        #[cbor(n(2), with = "crate::codec::key")]
+        child: InstanceKey,
+        /// How it ended.
+        #[n(3)]
+        outcome: ChildOutcome,
+        /// What comes back from it.
+        #[n(4)]
+        variables: Variables,
+    },
+    /// A completed activity is compensated.
+    #[n(66)]
+    CompensationActivated {
+        /// The key of the handler's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The handler.
+        #[n(1)]
+        element: ElementIndex,
+        /// The event that asked for it.
+        #[cbor(n(2), with = "crate::codec::key")]
+        parent: ElementInstanceKey,
+        /// The scope in which the activity completed.
+        #[cbor(n(3), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+        /// Its place in the order of completion.
+        #[n(4)]
+        order: u64,
+    },
+    /// What completed in a scope can no longer be compensated, or has been.
+    #[n(67)]
+    CompensationEnded {
+        /// The scope in which the activity completed.
+        #[cbor(n(0), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+        /// Its place in the order of completion; none for everything in the scope.
+        #[n(1)]
+        order: Option<u64>,
+    },
+    /// A transaction was cancelled.
+    #[n(68)]
+    TransactionCancelled {
+        /// The transaction's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The instance of the boundary event that goes on.
+        #[cbor(n(2), with = "crate::codec::key")]
+        into: ElementInstanceKey,
+    },
+    /// An activity of an ad-hoc sub-process was begun.
+    #[n(69)]
+    AdHocProgressed {
+        /// The sub-process's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// How many of its activities have begun.
+        #[n(2)]
+        begun: u32,
+    },
 }
 
 /// What an incident stopped, and so what is tried again.
@@ -419,4 +747,43 @@ pub enum Resume {
     /// The tokens that stand on flows.
     #[n(3)]
     Tokens,
+    /// What a scope listens for: the starts of its event sub-processes.
+    #[n(10)]
+    Listeners,
+    /// What comes next inside the element instance: a turn, a handler, an activity.
+    #[n(60)]
+    Next,
+    /// The call of another process.
+    #[n(61)]
+    Call,
+}
+
+/// How a called instance ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum ChildOutcome {
+    /// It completed.
+    #[n(0)]
+    Completed,
+    /// It ended by an error.
+    #[n(1)]
+    Faulted,
+    /// An operator cancelled it.
+    #[n(2)]
+    Cancelled,
+    /// It could not be started.
+    #[n(3)]
+    NotStarted,
+}
+
+impl ChildOutcome {
+    /// The word for the API.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Faulted => "faulted",
+            Self::Cancelled => "cancelled",
+            Self::NotStarted => "notStarted",
+        }
+    }
 }

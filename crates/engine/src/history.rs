@@ -240,7 +240,7 @@ fn line(definition: &Definition, event: &Event) -> Line {
             name,
             correlation_key,
         } => {
-            let fixed = crate::state::message_name(definition, *element);
+            let fixed = crate::state::awaited_name(definition, *element);
             let name = name.as_deref().unwrap_or(&fixed);
             let payload = json!({ "messageName": name, "correlationKey": correlation_key });
             of_element("MessageSubscribed", *owner, *element, payload)
@@ -304,8 +304,145 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "generationId": generation, "attempt": attempt });
             of_instance("CrashRecovered", payload)
         }
+        Event::MessagePublished {
+            key,
+            element,
+            name,
+            correlation_key,
+            variables,
+            ttl_ms,
+        } => {
+            let payload = json!({
+                "messageName": name, "correlationKey": correlation_key, "variables": variables, "ttlMs": ttl_ms,
+            });
+            of_element("MessagePublished", *key, *element, payload)
+        }
+        Event::SignalThrown {
+            key,
+            element,
+            name,
+            variables,
+        } => {
+            let payload = json!({ "signalName": name, "variables": variables });
+            of_element("SignalThrown", *key, *element, payload)
+        }
+        Event::SignalSubscribed { owner, element, name } => {
+            let fixed = crate::state::awaited_name(definition, *element);
+            let payload = json!({ "signalName": name.as_deref().unwrap_or(&fixed) });
+            of_element("SignalSubscribed", *owner, *element, payload)
+        }
+        Event::SignalCaught {
+            owner,
+            element,
+            into,
+            variables,
+        } => {
+            let payload = json!({ "ownerKey": owner, "variables": variables });
+            of_element("SignalCaught", *into, *element, payload)
+        }
+        Event::EscalationThrown { key, element, code } => of_element(
+            "EscalationThrown",
+            *key,
+            *element,
+            json!({ "escalationCode": code }),
+        ),
+        Event::EscalationCaught {
+            key,
+            element,
+            code,
+            variables,
+        } => {
+            let payload = json!({ "escalationCode": code, "variables": variables });
+            of_element("EscalationCaught", *key, *element, payload)
+        }
+        Event::EscalationUncaught {
+            key,
+            element,
+            code,
+            variables,
+        } => {
+            let payload = json!({ "escalationCode": code, "variables": variables });
+            of_element("EscalationUncaught", *key, *element, payload)
+        }
+        Event::ConditionAwaited { owner, element } => {
+            of_element("ConditionAwaited", *owner, *element, json!({}))
+        }
+        Event::ConditionMet { owner, element, into } => {
+            of_element("ConditionMet", *into, *element, json!({ "ownerKey": owner }))
+        }
+        Event::ConditionLapsed { owner, element } => {
+            of_element("ConditionLapsed", *owner, *element, json!({}))
+        }
+        Event::WaitsClosed { owner, element } => of_element("WaitsClosed", *owner, *element, json!({})),
+        Event::GatewayOpened { key, element } => of_element("GatewayOpened", *key, *element, json!({})),
+        Event::GatewayReset { key, element } => of_element("GatewayReset", *key, *element, json!({})),
         Event::InstanceHeld => of_instance("InstanceHeld", json!({})),
         Event::InstanceReleased => of_instance("InstanceReleased", json!({})),
+        Event::LoopStarted {
+            key,
+            element,
+            total,
+            items,
+        } => {
+            let payload = json!({ "turns": total, "items": items });
+            of_element("LoopStarted", *key, *element, payload)
+        }
+        Event::LoopTurnActivated { key, element, parent } => {
+            of_element("LoopTurnActivated", *key, *element, json!({ "scopeKey": parent }))
+        }
+        Event::LoopOutputCollected { key, element, value } => {
+            of_element("LoopOutputCollected", *key, *element, json!({ "value": value }))
+        }
+        Event::LoopEnded { key, element } => of_element("LoopEnded", *key, *element, json!({})),
+        Event::ChildCalled {
+            key,
+            element,
+            child,
+            process_id,
+            binding,
+            variables,
+            business_key,
+        } => {
+            let payload = json!({
+                "childKey": child, "processId": process_id, "binding": binding, "variables": variables,
+                "businessKey": business_key,
+            });
+            of_element("ChildCalled", *key, *element, payload)
+        }
+        Event::ChildEnded {
+            key,
+            element,
+            child,
+            outcome,
+            variables,
+        } => {
+            let payload = json!({ "childKey": child, "outcome": outcome.word(), "variables": variables });
+            of_element("ChildEnded", *key, *element, payload)
+        }
+        Event::CompensationActivated {
+            key,
+            element,
+            parent,
+            scope,
+            ..
+        } => {
+            let scope = Some(scope).filter(|scope| **scope != ElementInstanceKey::ROOT);
+            let payload = json!({ "throwKey": parent, "compensatedScopeKey": scope });
+            of_element("CompensationActivated", *key, *element, payload)
+        }
+        Event::CompensationEnded { scope, .. } => Line {
+            key: Some(*scope),
+            ..of_instance("CompensationEnded", json!({}))
+        },
+        Event::TransactionCancelled { key, element, into } => of_element(
+            "TransactionCancelled",
+            *key,
+            *element,
+            json!({ "boundaryKey": into }),
+        ),
+        Event::AdHocProgressed { key, element, begun } => {
+            of_element("AdHocProgressed", *key, *element, json!({ "begun": begun }))
+        }
     }
 }
 
@@ -315,5 +452,8 @@ fn stopped(resume: Resume) -> &'static str {
         Resume::Completion => "completion",
         Resume::Job => "job",
         Resume::Tokens => "tokens",
+        Resume::Listeners => "listeners",
+        Resume::Next => "next",
+        Resume::Call => "call",
     }
 }

@@ -1,14 +1,16 @@
 //! The whole live state of one instance.
 
 mod bytes;
+mod completed;
 mod element;
 mod instance;
 mod scope;
 mod view;
 
-pub(crate) use element::{ElementInstance, Stage, Wait, WaitFor};
+pub(crate) use completed::{Completed, CompletedActivities};
+pub(crate) use element::{Call, ElementInstance, Role, Stage, Turns, Wait, WaitFor};
 pub(crate) use instance::Phase;
 pub use instance::{IncidentState, Instance};
 pub(crate) use scope::Scope;
-pub(crate) use view::message_name;
+pub(crate) use view::awaited_name;
 pub use view::{TokenState, TokenView, WaitKind, WaitView};

@@ -72,6 +72,15 @@ impl Computed {
         })
     }
 
+    /// The value of a condition that is waited for: not true as long as it has no value.
+    pub(crate) fn is_met(&self, scope: &Visible<'_>) -> Result<bool, Box<Failure>> {
+        match self.evaluate("the condition", scope)? {
+            Value::Null => Ok(false),
+            Value::Boolean(value) => Ok(value),
+            _ => self.truth("the condition", scope),
+        }
+    }
+
     /// The value of a condition.
     pub(crate) fn truth(&self, what: &str, scope: &Visible<'_>) -> Result<bool, Box<Failure>> {
         match self.evaluate(what, scope)? {
@@ -120,6 +129,23 @@ impl Text {
         match self {
             Self::Literal(text) => Some(text),
             Self::Computed(_) => None,
+        }
+    }
+
+    /// The text now; an expression must give something.
+    pub(crate) fn required(&self, what: &str, scope: &Visible<'_>) -> Result<String, Box<Failure>> {
+        match self {
+            Self::Literal(text) => Ok(text.to_string()),
+            Self::Computed(computed) => {
+                let text = computed.string(what, scope)?.filter(|text| !text.is_empty());
+                text.ok_or_else(|| {
+                    let message = format!(
+                        "{what}: `{}` gave nothing. Set the variables that it reads and retry.",
+                        computed.text
+                    );
+                    Failure::new("expression-failed", message)
+                })
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Timers: when they are due, how they repeat, and how models write them.
 
+mod cron;
 mod iso;
 mod schedule;
 
 use minicbor::{Decode, Encode};
 use tidegate_model::Timestamp;
 
-pub(crate) use schedule::{Schedule, TimerKind, TimerSpec};
+pub(crate) use schedule::{TimerKind, TimerSpec};
 
 /// A span of calendar months and milliseconds. Days and weeks are exact, since timers reckon in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -22,7 +23,7 @@ pub struct Period {
 /// How a timer goes on after it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct Repeat {
-    /// The time between two turns.
+    /// The time between two turns; zero where the model gives a calendar expression.
     #[n(0)]
     pub period: Period,
     /// Turns after the armed one; none for ever.

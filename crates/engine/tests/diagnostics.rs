@@ -74,7 +74,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "a service task without work",
         r#"<startEvent id="s"/><serviceTask id="t" camunda:class="com.example.Work"/><sequenceFlow id="a" sourceRef="s" targetRef="t"/>"#,
-        &["job-type-missing t 6"],
+        &["java-delegate t 6"],
     ),
     (
         "an empty job type and wrong retries",
@@ -99,8 +99,8 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ),
     (
         "what is not executed yet is named",
-        r#"<startEvent id="s"/><inclusiveGateway id="i"/><complexGateway id="c"/><callActivity id="ca" calledElement="x"/>
-<transaction id="tr"/><adHocSubProcess id="ad"/><subProcess id="ev" triggeredByEvent="true"><startEvent id="es"/></subProcess>
+        r#"<startEvent id="s"/><inclusiveGateway id="i"/><complexGateway id="c"/><callActivity id="ca"/>
+<subProcess id="ev" triggeredByEvent="true"><startEvent id="es"/></subProcess>
 <task id="mi"><multiInstanceLoopCharacteristics/></task><task id="lo"><standardLoopCharacteristics/></task>
 <sendTask id="se"/><businessRuleTask id="br"/><task id="co" isForCompensation="true"/>
 <intermediateThrowEvent id="th"><signalEventDefinition/></intermediateThrowEvent>
@@ -110,15 +110,12 @@ const CASES: &[(&str, &str, &[&str])] = &[
         &[
             "element-not-supported i 6",
             "element-not-supported c 6",
-            "element-not-supported ca 6",
-            "element-not-supported tr 7",
-            "element-not-supported ad 7",
+            "called-element-missing ca 6",
             "element-not-supported ev 7",
-            "element-not-supported mi 8",
-            "element-not-supported lo 8",
+            "loop-without-cardinality mi 8",
+            "loop-without-end lo 8",
             "element-not-supported se 9",
-            "element-not-supported br 9",
-            "element-not-supported co 9",
+            "decision-missing br 9",
             "element-not-supported th 10",
             "element-not-supported en 11",
             "element-not-supported li 12",

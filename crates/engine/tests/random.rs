@@ -67,7 +67,7 @@ impl Model<'_> {
     fn block(&mut self, depth: usize) -> (String, String) {
         self.budget = self.budget.saturating_sub(1);
         let deep = depth < 3 && self.budget > 0;
-        match self.dice.roll(if deep { 9 } else { 5 }) {
+        match self.dice.roll(if deep { 13 } else { 7 }) {
             0 => self.leaf("task", "", ""),
             1 | 2 => {
                 let mapping = match self.dice.roll(3) {
@@ -95,9 +95,17 @@ impl Model<'_> {
                 self.boundaries(&id);
                 (id.clone(), id)
             }
-            5 => self.gateway("parallelGateway", depth),
-            6 => self.gateway("exclusiveGateway", depth),
-            7 => self.repeat(depth),
+            5 => self.repeated(),
+            6 => self.undoable(),
+            7 => {
+                let (id, _) = self.leaf("callActivity", "calledElement='other'", "");
+                self.boundaries(&id);
+                (id.clone(), id)
+            }
+            8 => self.transaction(depth),
+            9 => self.gateway("parallelGateway", depth),
+            10 => self.gateway("exclusiveGateway", depth),
+            11 => self.repeat(depth),
             _ => {
                 let id = self.id("sub");
                 self.xml += &format!("<subProcess id='{id}'>");
@@ -112,6 +120,111 @@ impl Model<'_> {
     fn leaf(&mut self, tag: &str, attributes: &str, inside: &str) -> (String, String) {
         let id = self.id("node");
         self.xml += &format!("<{tag} id='{id}' {attributes}>{inside}</{tag}>");
+        (id.clone(), id)
+    }
+
+    /// An activity that is repeated: a loop, or several instances over a number or a list, some with outputs.
+    fn repeated(&mut self) -> (String, String) {
+        let sequential = self.dice.roll(2) == 0;
+        let repetition = match self.dice.roll(4) {
+            0 => "<standardLoopCharacteristics loopMaximum='4'><loopCondition>= n != 3</loopCondition>\
+                  </standardLoopCharacteristics>"
+                .to_owned(),
+            1 => format!(
+                "<multiInstanceLoopCharacteristics isSequential='{sequential}'><loopCardinality>= n</loopCardinality>\
+                 <completionCondition>= n = 1</completionCondition></multiInstanceLoopCharacteristics>"
+            ),
+            _ => format!(
+                "<multiInstanceLoopCharacteristics isSequential='{sequential}'><extensionElements>\
+                 <zeebe:loopCharacteristics inputCollection='= for i in 1..n return i' inputElement='item' \
+                 outputCollection='all' outputElement='= item + n'/></extensionElements>\
+                 </multiInstanceLoopCharacteristics>"
+            ),
+        };
+        let id = match self.dice.roll(3) {
+            0 => {
+                let id = self.id("many");
+                self.xml += &format!("<subProcess id='{id}'>");
+                self.scope(3);
+                self.xml += &format!("{repetition}</subProcess>");
+                id
+            }
+            1 => self.leaf("task", "", &repetition).0,
+            _ => {
+                let job =
+                    "<extensionElements><zeebe:taskDefinition type='work' retries='1'/></extensionElements>";
+                self.leaf("serviceTask", "", &format!("{job}{repetition}")).0
+            }
+        };
+        self.boundaries(&id);
+        self.handler(&id);
+        (id.clone(), id)
+    }
+
+    /// Now and then a handler that compensates `host`.
+    fn handler(&mut self, host: &str) {
+        if self.dice.roll(2) == 0 {
+            return;
+        }
+        let (event, association) = (self.id("undo"), self.id("association"));
+        let job = "<extensionElements><zeebe:taskDefinition type='undo'/></extensionElements>";
+        let (handler, _) = match self.dice.roll(2) {
+            0 => self.leaf("serviceTask", "isForCompensation='true'", job),
+            _ => self.leaf("task", "isForCompensation='true'", ""),
+        };
+        self.xml += &format!(
+            "<boundaryEvent id='{event}' attachedToRef='{host}'><compensateEventDefinition/></boundaryEvent>\
+             <association id='{association}' sourceRef='{event}' targetRef='{handler}'/>"
+        );
+    }
+
+    /// An activity with a handler, or an event that asks for compensation.
+    fn undoable(&mut self) -> (String, String) {
+        if self.dice.roll(3) == 0 {
+            return self.leaf("intermediateThrowEvent", "", "<compensateEventDefinition/>");
+        }
+        let (id, _) = self.leaf("userTask", "", "");
+        self.handler(&id);
+        (id.clone(), id)
+    }
+
+    /// A transaction that may be cancelled, or an ad-hoc sub-process.
+    fn transaction(&mut self, depth: usize) -> (String, String) {
+        if self.dice.roll(2) == 0 {
+            let ordering = if self.dice.roll(2) == 0 {
+                "Sequential"
+            } else {
+                "Parallel"
+            };
+            let id = self.id("adhoc");
+            self.xml += &format!("<adHocSubProcess id='{id}' ordering='{ordering}'>");
+            for _ in 0..=self.dice.roll(3) {
+                self.leaf("userTask", "", "");
+            }
+            self.xml += "<completionCondition>= n = 2</completionCondition></adHocSubProcess>";
+            self.boundaries(&id);
+            return (id.clone(), id);
+        }
+        let (id, decide, cancel) = (self.id("tx"), self.id("decide"), self.id("cancel"));
+        self.xml += &format!("<transaction id='{id}'>");
+        let start = self.id("start");
+        self.xml +=
+            &format!("<startEvent id='{start}'/><endEvent id='{cancel}'><cancelEventDefinition/></endEvent>");
+        let (first, last) = self.block(depth + 1);
+        let (end, _) = self.leaf("endEvent", "", "");
+        self.flow(&start, &first, None);
+        self.flow(&last, &decide, None);
+        let leave = self.flow(&decide, &end, None);
+        self.flow(&decide, &cancel, Some("= n != 1"));
+        self.xml += &format!("<exclusiveGateway id='{decide}' default='{leave}'/></transaction>");
+        let boundary = self.id("cancelled");
+        self.xml += &format!(
+            "<boundaryEvent id='{boundary}' attachedToRef='{id}'><cancelEventDefinition/></boundaryEvent>"
+        );
+        let (target, _) = self.leaf("task", "", "");
+        self.flow(&boundary, &target, None);
+        self.boundaries(&id);
+        self.handler(&id);
         (id.clone(), id)
     }
 
@@ -272,6 +385,29 @@ fn command(host: &Host, dice: &mut Dice) -> CommandKind {
             message: MessageKey(9),
             variables,
         },
+        Effect::StartChild(child) => {
+            let (owner, child) = (child.owner, child.instance);
+            match dice.roll(6) {
+                0 => CommandKind::ChildFaulted {
+                    owner,
+                    child,
+                    code: "BAD".to_owned(),
+                    message,
+                    variables,
+                },
+                1 => CommandKind::ChildCancelled { owner, child },
+                2 => CommandKind::ChildNotStarted {
+                    owner,
+                    child,
+                    message,
+                },
+                _ => CommandKind::ChildCompleted {
+                    owner,
+                    child,
+                    variables,
+                },
+            }
+        }
         Effect::RaiseIncident(incident) => CommandKind::RetryIncident {
             incident: incident.key,
             retries: None,

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use common::{Host, load};
 use tidegate_engine::{Event, Instance, Starter, history};
+use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{
-    CommandKind, Effect, ElementInstanceKey, Interruption, InterruptionReason, MessageKey, Rejection,
-    Variables,
+    CommandKind, Effect, ElementInstanceKey, InstanceKey, Interruption, InterruptionReason, MessageKey,
+    Rejection, Variables,
 };
 
 #[test]
@@ -101,7 +102,14 @@ fn parse(host: &Host, command: &str) -> CommandKind {
             Variables::parse(text).unwrap()
         }
     };
-    let key = || host.find(id).unwrap_or(ElementInstanceKey(999));
+    // The work itself, where it is one turn of a repeated activity.
+    let job = || {
+        host.jobs()
+            .into_iter()
+            .find(|job| &*job.element_id == id)
+            .map(|job| job.key)
+    };
+    let key = || job().or_else(|| host.find(id)).unwrap_or(ElementInstanceKey(999));
     let element = |id: &str| host.definition.element_by_id(id).unwrap();
     match verb {
         "start" => CommandKind::Start {
@@ -178,6 +186,17 @@ fn parse(host: &Host, command: &str) -> CommandKind {
                 variables: variables(rest),
             }
         }
+        "signal" => {
+            let found = host.open().find_map(|effect| match effect {
+                Effect::Subscribe(found) if found.element == element(id) => Some(found.owner),
+                _ => None,
+            });
+            CommandKind::CatchSignal {
+                owner: found.unwrap_or(ElementInstanceKey(999)),
+                element: element(id),
+                variables: variables(rest),
+            }
+        }
         "set" if id.starts_with('{') => CommandKind::SetVariables {
             scope: ElementInstanceKey::ROOT,
             variables: variables(&command[4..]),
@@ -193,6 +212,14 @@ fn parse(host: &Host, command: &str) -> CommandKind {
                 incident,
                 retries: id.parse().ok(),
             }
+        }
+        "child-completed" | "child-faulted" | "child-cancelled" | "child-missing" => {
+            let called = host.open().find_map(|effect| match effect {
+                Effect::StartChild(child) => Some((child.owner, child.instance)),
+                _ => None,
+            });
+            let (owner, child) = called.unwrap_or((ElementInstanceKey(999), InstanceKey(999)));
+            child_command(verb, owner, child, command[verb.len()..].trim())
         }
         "cancel" => CommandKind::Cancel,
         "hold" => CommandKind::Hold,
@@ -215,6 +242,29 @@ fn parse(host: &Host, command: &str) -> CommandKind {
             }))
         }
         other => panic!("unknown command {other}"),
+    }
+}
+
+fn child_command(verb: &str, owner: ElementInstanceKey, child: InstanceKey, rest: &str) -> CommandKind {
+    match verb {
+        "child-completed" => CommandKind::ChildCompleted {
+            owner,
+            child,
+            variables: Variables::parse(rest).unwrap(),
+        },
+        "child-faulted" => CommandKind::ChildFaulted {
+            owner,
+            child,
+            code: rest.to_owned(),
+            message: "it broke".to_owned(),
+            variables: Variables::new(),
+        },
+        "child-cancelled" => CommandKind::ChildCancelled { owner, child },
+        _ => CommandKind::ChildNotStarted {
+            owner,
+            child,
+            message: "there is no such process".to_owned(),
+        },
     }
 }
 
@@ -291,6 +341,12 @@ fn effect_line(host: &Host, effect: &Effect) -> String {
         Effect::CloseUserTask(_) => "close-user-task".to_owned(),
         Effect::ArmTimer(timer) => format!("arm-timer {} {}", id(timer.element), timer.due_at),
         Effect::DisarmTimer { element, .. } => format!("disarm-timer {}", id(*element)),
+        Effect::Subscribe(signal) if signal.kind == SubscriptionKind::Signal => format!(
+            "subscribe-signal {} `{}` once={}",
+            id(signal.element),
+            signal.message_name,
+            signal.once
+        ),
         Effect::Subscribe(message) => format!(
             "subscribe {} `{}` key=`{}` once={}",
             id(message.element),
@@ -307,6 +363,29 @@ fn effect_line(host: &Host, effect: &Effect) -> String {
             )
         }
         Effect::CloseIncident(_) => "close-incident".to_owned(),
+        Effect::StartChild(child) => format!(
+            "start-child {} {:?} {:?} {}",
+            child.process_id,
+            child.binding,
+            child.business_key,
+            child.variables.to_json()
+        ),
+        Effect::PublishMessage {
+            name,
+            correlation_key,
+            variables,
+            ..
+        } => format!(
+            "publish-message `{name}` key=`{correlation_key}` {}",
+            variables.to_json()
+        ),
+        Effect::BroadcastSignal { name, variables } => {
+            format!("broadcast-signal `{name}` {}", variables.to_json())
+        }
+        Effect::CancelChild { .. } => "cancel-child".to_owned(),
+        Effect::EscalateToParent { code, variables } => {
+            format!("escalate-to-parent {code} {}", variables.to_json())
+        }
         Effect::Ended(sub_status) => format!("ended {}", sub_status.word()),
     }
 }

@@ -19,13 +19,16 @@ pub(crate) struct Code {
     pub tree: Tree,
 }
 
+/// Gives a type by its name, written with the types of FEEL: `context<age: number>`.
+pub type KnownTypes<'v> = &'v dyn Fn(&str) -> Option<String>;
+
 /// What is known around a FEEL text.
 #[derive(Clone, Copy, Default)]
 pub struct Vocabulary<'v> {
     /// Names of variables that hold special characters, such as `net-amount`.
     pub names: &'v [&'v str],
-    /// Types that FEEL does not define, by their name, written with those that it does: `context<age: number>`.
-    pub types: Option<&'v dyn Fn(&str) -> Option<String>>,
+    /// Types that FEEL does not define.
+    pub types: Option<KnownTypes<'v>>,
 }
 
 /// An expression, parsed once and evaluated any number of times. A clone copies a pointer.

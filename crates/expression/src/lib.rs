@@ -40,7 +40,7 @@ pub use decimal::{Decimal, NotADecimal, Rounding};
 pub use error::{EvaluationCode, EvaluationError, SyntaxError};
 pub use evaluate::{Callable, Function};
 pub use expression::{
-    Expression, UnaryTests, Vocabulary, unary_tests, unary_tests_with, unary_tests_with_names,
+    Expression, KnownTypes, UnaryTests, Vocabulary, unary_tests, unary_tests_with, unary_tests_with_names,
 };
 pub use json::JsonError;
 pub use limits::Limits;

@@ -43,22 +43,6 @@ pub enum Effect {
     RaiseIncident(Incident),
     /// The incident is gone.
     CloseIncident(IncidentKey),
-    /// An instance of another process to start, whose end the owner waits for.
-    StartChild(Child),
-    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more.
-    CancelChild {
-        /// The child.
-        instance: InstanceKey,
-        /// The call activity's instance.
-        owner: ElementInstanceKey,
-    },
-    /// An escalation that nothing in this instance caught: the call activity that started it may catch it.
-    EscalateToParent {
-        /// The escalation code.
-        code: String,
-        /// Variables for the scope that catches it.
-        variables: Variables,
-    },
     /// A message that the instance sends. It happens once, with the commit, and is not part of what is outstanding.
     PublishMessage {
         /// Its name.
@@ -76,6 +60,22 @@ pub enum Effect {
         /// Its name.
         name: String,
         /// Its payload.
+        variables: Variables,
+    },
+    /// An instance of another process to start, whose end the owner waits for.
+    StartChild(Child),
+    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more.
+    CancelChild {
+        /// The child.
+        instance: InstanceKey,
+        /// The call activity's instance.
+        owner: ElementInstanceKey,
+    },
+    /// An escalation that nothing in this instance caught: the call activity that started it may catch it.
+    EscalateToParent {
+        /// The escalation code.
+        code: String,
+        /// Variables for the scope that catches it.
         variables: Variables,
     },
     /// The instance has ended.

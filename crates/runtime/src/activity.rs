@@ -2,6 +2,7 @@
 //!
 //! One handler is one file here and one row in [`demo`].
 
+pub(crate) mod decision;
 mod fail;
 mod log;
 mod noop;
@@ -66,7 +67,11 @@ pub enum ActivityError {
 impl ActivityError {
     /// A technical failure that takes one retry off.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed { message: message.into(), retries: None, backoff: None }
+        Self::Failed {
+            message: message.into(),
+            retries: None,
+            backoff: None,
+        }
     }
 }
 
@@ -77,6 +82,8 @@ pub struct ActivityContext {
     pub job: ElementInstanceKey,
     /// The instance.
     pub instance: InstanceKey,
+    /// The instance's tenant.
+    pub tenant: Arc<str>,
     /// The job type.
     pub job_type: Arc<str>,
     /// The element's BPMN id.
@@ -94,7 +101,10 @@ pub struct ActivityContext {
 impl ActivityContext {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| **key == *name).map(|(_, value)| &**value)
+        self.headers
+            .iter()
+            .find(|(key, _)| **key == *name)
+            .map(|(_, value)| &**value)
     }
 }
 
@@ -121,7 +131,9 @@ impl StopToken {
 
     /// How much time is left until results are no longer taken; none before the stop.
     pub fn time_left(&self) -> Option<Duration> {
-        self.receiver.borrow().map(|until| until.saturating_duration_since(tokio::time::Instant::now()))
+        self.receiver
+            .borrow()
+            .map(|until| until.saturating_duration_since(tokio::time::Instant::now()))
     }
 }
 
@@ -136,7 +148,8 @@ impl Stopper {
     }
 
     pub(crate) fn stop(&self, until: tokio::time::Instant) {
-        self.0.send_if_modified(|state| state.is_none() && state.replace(until).is_none());
+        self.0
+            .send_if_modified(|state| state.is_none() && state.replace(until).is_none());
     }
 }
 

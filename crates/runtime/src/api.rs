@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_model::{
-    DefinitionKey, DeploymentKey, Diagnostic, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, SubStatus,
-    Timestamp, Variables,
+    DefinitionKey, DeploymentKey, Diagnostic, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey,
+    SubStatus, Timestamp, Variables,
 };
 
 /// The default tenant.

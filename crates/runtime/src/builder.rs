@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tidegate_engine::CompileOptions;
-use tidegate_store::{DefinitionFilter, Error as StoreError, Page, Store};
+use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::decision::{self, Decision};
 use crate::activity::{Activities, Activity, demo};
 use crate::clock::{Clock, SystemClock};
 use crate::definitions::Definitions;
@@ -106,9 +107,14 @@ impl Builder {
         let wrong = self.options.validate();
         if !wrong.is_empty() {
             let all: Vec<String> = wrong.iter().map(|(key, text)| format!("{key}: {text}")).collect();
-            return Err(Error::Invalid { code: "invalid-options", message: all.join("; ") });
+            return Err(Error::Invalid {
+                code: "invalid-options",
+                message: all.join("; "),
+            });
         }
-        let store = self.store.unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::fleeting()));
+        let store = self
+            .store
+            .unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::fleeting()));
         if self.options.pause_persistence == PausePersistence::AcrossReactivations && !store.is_lasting() {
             return Err(Error::Invalid {
                 code: "pause-cannot-be-kept",
@@ -122,13 +128,24 @@ impl Builder {
             blocking(move || {
                 let activation = store.activate()?;
                 let queue = store.queue()?;
-                let definitions =
-                    store.definitions(&DefinitionFilter { latest: true, ..Default::default() }, Page::first(MOST))?;
-                Ok((activation, queue, definitions))
+                let newest = |kind| DefinitionFilter {
+                    kind: Some(kind),
+                    latest: true,
+                    ..Default::default()
+                };
+                let processes = store.definitions(&newest(DefinitionKind::Process), Page::first(MOST))?;
+                let decisions = store.definitions(&newest(DefinitionKind::Decision), Page::first(MOST))?;
+                Ok((activation, queue, processes, decisions))
             })
             .await?
         };
-        let (activation, queue, rows) = opened;
+        let (activation, queue, processes, decisions) = opened;
+        let mut activities = self.activities;
+        let decision = Decision::default();
+        let shell_of_decisions = decision.shared.clone();
+        if activities.get(decision::JOB_TYPE).is_none() {
+            activities.register(decision::JOB_TYPE, Arc::new(decision));
+        }
         let shared = Arc::new(Shared::new(SharedParts {
             shell: self.shell.into(),
             generation: uuid::Uuid::new_v4().simple().to_string().into(),
@@ -137,12 +154,18 @@ impl Builder {
             options: self.options,
             clock: self.clock,
             store,
-            activities: self.activities,
+            activities,
             definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
         }));
-        shared.queue_depth.store(queue.depth, std::sync::atomic::Ordering::Relaxed);
-        for error in shared.definitions.activate(&*shared.store, rows) {
+        shared
+            .queue_depth
+            .store(queue.depth, std::sync::atomic::Ordering::Relaxed);
+        // Only this one sets it.
+        let _ = shell_of_decisions.set(Arc::downgrade(&shared));
+        let mut left_out = shared.definitions.activate(&*shared.store, processes);
+        left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
+        for error in left_out {
             tracing::error!("a definition is left out: {error}");
         }
         let owners = Owners::new(shared.options.owners);
@@ -161,21 +184,42 @@ impl Builder {
         let tasks = Arc::new(Tasks::default());
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
-            tasks.thread(format!("tidegate-owner-{index}"), move || owner.run()).map_err(|error| {
-                StoreError::new(tidegate_store::ErrorKind::Unavailable, format!("no thread could be started: {error}"))
-            })?;
+            tasks
+                .thread(format!("tidegate-owner-{index}"), move || owner.run())
+                .map_err(|error| {
+                    StoreError::new(
+                        tidegate_store::ErrorKind::Unavailable,
+                        format!("no thread could be started: {error}"),
+                    )
+                })?;
         }
         load_queue(&shared, &owners).await?;
         spill::take_up(&shared, &owners).await;
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
-        tasks.spawn(&handle, "timer", timer::run(shared.clone(), owners.clone(), stop.clone()));
-        tasks.spawn(&handle, "recovery", recovery::run(shared.clone(), owners.clone(), stop.clone()));
+        tasks.spawn(
+            &handle,
+            "timer",
+            timer::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "recovery",
+            recovery::run(shared.clone(), owners.clone(), stop.clone()),
+        );
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
-        let runtime = Runtime::new(Inner { shared, owners, sources, pause, drain, tasks, stop });
+        let runtime = Runtime::new(Inner {
+            shared,
+            owners,
+            sources,
+            pause,
+            drain,
+            tasks,
+            stop,
+        });
         runtime.attach_sources(starts_paused);
         Ok(runtime)
     }
@@ -195,7 +239,10 @@ async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> 
         after = rows.last().map(|row| row.key);
         let mut by_owner = std::collections::BTreeMap::<usize, Vec<_>>::new();
         for row in rows {
-            by_owner.entry(owners.of_domain(&row.domain)).or_default().push(row);
+            by_owner
+                .entry(owners.of_domain(&row.domain))
+                .or_default()
+                .push(row);
         }
         for (owner, rows) in by_owner {
             owners.send_to(owner, Message::Queued(rows));

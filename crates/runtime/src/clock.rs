@@ -27,7 +27,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
@@ -47,7 +49,10 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock that stands at `now`.
     pub fn new(now: Timestamp) -> Self {
-        Self { now: Arc::new(Mutex::new(now)), moved: Arc::new(Notify::new()) }
+        Self {
+            now: Arc::new(Mutex::new(now)),
+            moved: Arc::new(Notify::new()),
+        }
     }
 
     /// Moves the clock by `ms` milliseconds, back if negative.

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-use tidegate_bpmn::Limits;
-use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
-use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
 use crate::gate::Gate;
 use crate::parts::{Gates, Part};
-use tidegate_store::{DefinitionRow, Error as StoreError, ErrorKind, Store};
+use parking_lot::RwLock;
+use tidegate_bpmn::Limits;
+use tidegate_dmn::Decisions;
+use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
+use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
+use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKind, Store};
 
 /// A definition, ready to run.
 #[derive(Debug)]
@@ -29,6 +30,13 @@ impl Loaded {
     }
 }
 
+/// A deployed decision, ready to be evaluated. All decisions of a file share its model.
+#[derive(Debug)]
+pub(crate) struct LoadedDecision {
+    pub(crate) row: DefinitionRow,
+    pub(crate) decisions: Decisions,
+}
+
 /// Which versions are the newest, and what starts by message.
 #[derive(Debug, Default)]
 struct Index {
@@ -39,6 +47,8 @@ struct Index {
     message_starts: Starts,
     /// By (tenant, signal name).
     signal_starts: Starts,
+    /// By (tenant, decision id): the newest version.
+    decisions: BTreeMap<(Arc<str>, Arc<str>), Arc<LoadedDecision>>,
 }
 
 /// The definitions of one shell.
@@ -59,10 +69,15 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
         None => Compiled::default(),
     };
     let mut diagnostics = parsed.diagnostics;
-    let told: HashSet<(u32, u32)> =
-        diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.line, d.column)).collect();
+    let told: HashSet<(u32, u32)> = diagnostics
+        .iter()
+        .filter(|d| d.is_error())
+        .map(|d| (d.line, d.column))
+        .collect();
     // A broken reference is an error of the structure; what it means for the semantics adds nothing.
-    compiled.diagnostics.retain(|d| !told.contains(&(d.line, d.column)));
+    compiled
+        .diagnostics
+        .retain(|d| !told.contains(&(d.line, d.column)));
     diagnostics.append(&mut compiled.diagnostics);
     for diagnostic in &mut diagnostics {
         diagnostic.resource = name.to_owned();
@@ -77,23 +92,43 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
 
 impl Definitions {
     pub(crate) fn new(options: CompileOptions) -> Self {
-        Self { index: RwLock::default(), options, gates: Gates::default() }
+        Self {
+            index: RwLock::default(),
+            options,
+            gates: Gates::default(),
+        }
     }
 
     /// A row with its definition and its gates.
     pub(crate) fn loaded(&self, row: DefinitionRow, definition: Arc<Definition>) -> Loaded {
         let tenant = row.tenant.to_string();
-        let process = Part::Definition { tenant: tenant.clone(), process_id: row.process_id.to_string() };
+        let process = Part::Definition {
+            tenant: tenant.clone(),
+            process_id: row.process_id.to_string(),
+        };
         let gates = [self.gates.of(&process), self.gates.of(&Part::Tenant { tenant })];
-        Loaded { row, definition, gates }
+        Loaded {
+            row,
+            definition,
+            gates,
+        }
     }
 
     /// A definition by key, deleted ones included. Blocks for a read of the store when it is not in memory.
-    pub(crate) fn get(&self, store: &dyn Store, key: DefinitionKey) -> Result<Option<Arc<Loaded>>, StoreError> {
+    pub(crate) fn get(
+        &self,
+        store: &dyn Store,
+        key: DefinitionKey,
+    ) -> Result<Option<Arc<Loaded>>, StoreError> {
         if let Some(loaded) = self.index.read().loaded.get(&key) {
             return Ok(Some(loaded.clone()));
         }
-        let Some(row) = store.definition(key)? else { return Ok(None) };
+        let Some(row) = store
+            .definition(key)?
+            .filter(|row| row.kind == DefinitionKind::Process)
+        else {
+            return Ok(None);
+        };
         let loaded = Arc::new(self.load(store, row)?);
         self.index.write().loaded.insert(key, loaded.clone());
         Ok(Some(loaded))
@@ -101,10 +136,16 @@ impl Definitions {
 
     fn load(&self, store: &dyn Store, row: DefinitionRow) -> Result<Loaded, StoreError> {
         let bytes = store.resource(row.resource)?.ok_or_else(|| {
-            StoreError::new(ErrorKind::Damaged, format!("resource {} of definition {} is missing", row.resource, row.key))
+            StoreError::new(
+                ErrorKind::Damaged,
+                format!("resource {} of definition {} is missing", row.resource, row.key),
+            )
         })?;
         let compiled = compile(&row.resource_name, &bytes, &self.options);
-        let definition = compiled.definitions.into_iter().find(|d| **d.process_id() == *row.process_id);
+        let definition = compiled
+            .definitions
+            .into_iter()
+            .find(|d| **d.process_id() == *row.process_id);
         match definition {
             Some(definition) => Ok(self.loaded(row, definition)),
             None => Err(StoreError::new(
@@ -113,7 +154,12 @@ impl Definitions {
                     "definition {} (`{}`) can no longer be compiled: {}",
                     row.key,
                     row.process_id,
-                    compiled.diagnostics.iter().find(|d| d.is_error()).map(|d| d.to_string()).unwrap_or_default()
+                    compiled
+                        .diagnostics
+                        .iter()
+                        .find(|d| d.is_error())
+                        .map(|d| d.to_string())
+                        .unwrap_or_default()
                 ),
             )),
         }
@@ -131,12 +177,70 @@ impl Definitions {
         failed
     }
 
+    /// Reads the newest version of each decision at activation.
+    pub(crate) fn activate_decisions(&self, store: &dyn Store, rows: Vec<DefinitionRow>) -> Vec<StoreError> {
+        let mut failed = Vec::new();
+        let mut models: HashMap<u64, Option<Decisions>> = HashMap::new();
+        for row in rows {
+            let model = match models.entry(row.resource) {
+                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::hash_map::Entry::Vacant(unknown) => match store.resource(row.resource) {
+                    Ok(bytes) => {
+                        unknown.insert(bytes.and_then(|b| tidegate_dmn::parse(&row.resource_name, &b).0))
+                    }
+                    Err(error) => {
+                        failed.push(error);
+                        continue;
+                    }
+                },
+            };
+            match model {
+                Some(decisions) => self.add_decision(row, decisions.clone()),
+                None => failed.push(StoreError::new(
+                    ErrorKind::Damaged,
+                    format!(
+                        "decision `{}` (definition {}) can no longer be read",
+                        row.process_id, row.key
+                    ),
+                )),
+            }
+        }
+        failed
+    }
+
+    /// Takes in a decision; it becomes the newest of its id if its version is the highest.
+    pub(crate) fn add_decision(&self, row: DefinitionRow, decisions: Decisions) {
+        let mut index = self.index.write();
+        let name = (row.tenant.clone(), row.process_id.clone());
+        if index
+            .decisions
+            .get(&name)
+            .is_none_or(|other| other.row.version < row.version)
+        {
+            index
+                .decisions
+                .insert(name, Arc::new(LoadedDecision { row, decisions }));
+        }
+    }
+
+    /// The newest version of a decision.
+    pub(crate) fn decision(&self, tenant: &str, id: &str) -> Option<Arc<LoadedDecision>> {
+        self.index
+            .read()
+            .decisions
+            .get(&(Arc::from(tenant), Arc::from(id)))
+            .cloned()
+    }
+
     /// Takes in a definition; it becomes the newest of its process id if its version is the highest.
     pub(crate) fn add(&self, loaded: Arc<Loaded>) {
         let mut index = self.index.write();
         index.loaded.insert(loaded.row.key, loaded.clone());
         let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
-        let is_newest = index.latest.get(&name).is_none_or(|other| other.row.version < loaded.row.version);
+        let is_newest = index
+            .latest
+            .get(&name)
+            .is_none_or(|other| other.row.version < loaded.row.version);
         if is_newest && !loaded.row.is_deleted {
             index.latest.insert(name, loaded);
             index.rebuild_starts();
@@ -149,7 +253,9 @@ impl Definitions {
         index.latest.retain(|_, loaded| loaded.row.key != key);
         if let Some(newest) = newest {
             index.loaded.insert(newest.row.key, newest.clone());
-            index.latest.insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
+            index
+                .latest
+                .insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
         }
         index.rebuild_starts();
     }
@@ -157,7 +263,11 @@ impl Definitions {
     /// The newest version of a process id.
     pub(crate) fn latest(&self, tenant: &str, process_id: &str) -> Option<Arc<Loaded>> {
         // A look-up by borrowed pair would need an own key type for the one call of a start.
-        self.index.read().latest.get(&(Arc::from(tenant), Arc::from(process_id))).cloned()
+        self.index
+            .read()
+            .latest
+            .get(&(Arc::from(tenant), Arc::from(process_id)))
+            .cloned()
     }
 
     /// The start events that a message of this name creates instances with.
@@ -166,7 +276,11 @@ impl Definitions {
         if index.message_starts.is_empty() {
             return Vec::new();
         }
-        index.message_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
+        index
+            .message_starts
+            .get(&(Arc::from(tenant), Arc::from(name)))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The start events that a signal of this name creates instances with.
@@ -175,7 +289,11 @@ impl Definitions {
         if index.signal_starts.is_empty() {
             return Vec::new();
         }
-        index.signal_starts.get(&(Arc::from(tenant), Arc::from(name))).cloned().unwrap_or_default()
+        index
+            .signal_starts
+            .get(&(Arc::from(tenant), Arc::from(name)))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Every start event of the newest versions that creates instances by itself.
@@ -184,7 +302,13 @@ impl Definitions {
         index
             .latest
             .values()
-            .flat_map(|loaded| loaded.definition.starters().into_iter().map(move |s| (loaded.clone(), s)))
+            .flat_map(|loaded| {
+                loaded
+                    .definition
+                    .starters()
+                    .into_iter()
+                    .map(move |s| (loaded.clone(), s))
+            })
             .filter(|(_, starter)| !matches!(starter.trigger, StarterTrigger::None))
             .collect()
     }
@@ -193,7 +317,10 @@ impl Definitions {
     pub(crate) fn is_latest(&self, loaded: &Loaded) -> bool {
         let index = self.index.read();
         let name = (loaded.row.tenant.clone(), loaded.row.process_id.clone());
-        index.latest.get(&name).is_some_and(|newest| newest.row.key == loaded.row.key)
+        index
+            .latest
+            .get(&name)
+            .is_some_and(|newest| newest.row.key == loaded.row.key)
     }
 }
 
@@ -208,7 +335,10 @@ impl Index {
                     StarterTrigger::None | StarterTrigger::Timer => continue,
                 };
                 let key = (loaded.row.tenant.clone(), name);
-                starts.entry(key).or_default().push((loaded.clone(), starter.element));
+                starts
+                    .entry(key)
+                    .or_default()
+                    .push((loaded.clone(), starter.element));
             }
         }
         self.message_starts = messages;

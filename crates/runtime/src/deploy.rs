@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tidegate_engine::StarterTrigger;
+use tidegate_dmn::Decisions;
+use tidegate_engine::{CompileOptions, StarterTrigger};
 use tidegate_model::{DefinitionKey, DeploymentKey, Diagnostic, Timestamp};
 use tidegate_store::{
-    Commit, CommitError, DefinitionFilter, DefinitionRow, Expect, Page, Refusal, TimerRow, Write,
+    Commit, CommitError, DefinitionFilter, DefinitionKind, DefinitionRow, Expect, Page, Refusal, TimerRow,
+    Write,
 };
 
 use crate::api::{DEFAULT_TENANT, DeployedDefinition, Deployment, Resource};
@@ -41,19 +43,16 @@ impl Runtime {
         }
         let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
         let options = self.shared().definitions.options.clone();
-        let compiled = tokio::task::spawn_blocking(move || {
-            let compile = |resource: Resource| {
-                let compiled = compile(&resource.name, &resource.bytes, &options);
-                (resource, compiled)
-            };
-            resources.into_iter().map(compile).collect::<Vec<_>>()
+        let read = tokio::task::spawn_blocking(move || {
+            resources
+                .into_iter()
+                .map(|resource| Prepared::read(resource, &options))
+                .collect::<Vec<_>>()
         });
-        let compiled = compiled.await.map_err(|_| Error::Stopped)?;
+        let mut prepared = read.await.map_err(|_| Error::Stopped)?;
         let mut diagnostics: Vec<Diagnostic> = Vec::new();
-        let mut prepared = Vec::new();
-        for (resource, compiled) in compiled {
-            diagnostics.extend(compiled.diagnostics);
-            prepared.push((resource, compiled.definitions));
+        for resource in &mut prepared {
+            diagnostics.append(&mut resource.diagnostics);
         }
         twice_deployed(&prepared, &mut diagnostics);
         if diagnostics.iter().any(Diagnostic::is_error) {
@@ -61,19 +60,23 @@ impl Runtime {
         }
         for _ in 0..TRIES {
             if let Some(definitions) = self.store_deployment(&prepared, &tenant, actor).await? {
-                return Ok(Deployment { warnings: diagnostics, ..definitions });
+                return Ok(Deployment {
+                    warnings: diagnostics,
+                    ..definitions
+                });
             }
         }
         Err(Error::Invalid {
             code: "deployment-conflict",
-            message: "the same processes are being deployed by others again and again; try once more".to_owned(),
+            message: "the same processes are being deployed by others again and again; try once more"
+                .to_owned(),
         })
     }
 
     /// `None` if a version number was taken meanwhile.
     async fn store_deployment(
         &self,
-        prepared: &[(Resource, Vec<Arc<tidegate_engine::Definition>>)],
+        prepared: &[Prepared],
         tenant: &Arc<str>,
         actor: &str,
     ) -> Result<Option<Deployment>, Error> {
@@ -83,55 +86,75 @@ impl Runtime {
         let mut commit = Commit::default();
         let mut new = Vec::new();
         let mut answer = Vec::new();
-        for (resource, definitions) in prepared {
+        let mut new_decisions = Vec::new();
+        for Prepared {
+            resource, contents, ..
+        } in prepared
+        {
             let checksum = hexadecimal(&Sha256::digest(&resource.bytes));
             let resource_key = shared.house_key();
             let mut is_needed = false;
-            for definition in definitions {
-                let latest = shared.definitions.latest(tenant, definition.process_id());
-                if let Some(latest) = &latest
-                    && latest.row.checksum == checksum
-                    && latest.row.resource_name == resource.name
+            for (kind, id, name) in contents.ids() {
+                let newest = match kind {
+                    DefinitionKind::Process => shared.definitions.latest(tenant, &id).map(|l| l.row.clone()),
+                    DefinitionKind::Decision => {
+                        shared.definitions.decision(tenant, &id).map(|d| d.row.clone())
+                    }
+                };
+                if let Some(newest) = newest
+                    && newest.checksum == checksum
+                    && newest.resource_name == resource.name
                 {
-                    answer.push(view(&latest.row));
+                    answer.push(view(&newest));
                     continue;
                 }
                 is_needed = true;
-                let (store, process_id, of_tenant) =
-                    (shared.store.clone(), definition.process_id().clone(), tenant.clone());
+                let (store, process_id, of_tenant) = (shared.store.clone(), id.clone(), tenant.clone());
                 let version = 1 + blocking(move || store.highest_version(&process_id, &of_tenant)).await?;
                 let row = DefinitionRow {
                     key: DefinitionKey(shared.house_key()),
+                    kind,
                     deployment,
                     resource: resource_key,
                     resource_name: resource.name.clone(),
                     checksum: checksum.clone(),
-                    process_id: definition.process_id().clone(),
+                    process_id: id.clone(),
                     version,
-                    name: definition.name().map(|name| name.to_string()),
+                    name,
                     tenant: tenant.clone(),
                     deployed_at: now,
                     is_deleted: false,
                 };
                 commit.expect.push(Expect::VersionFree {
-                    process_id: row.process_id.to_string(),
+                    process_id: id.to_string(),
                     tenant: tenant.to_string(),
                     version,
                 });
                 commit.writes.push(Write::AddDefinition(Box::new(row.clone())));
-                if let Some(latest) = &latest {
-                    commit.writes.extend(disarm_starts(latest));
+                if let Some(latest) = shared.definitions.latest(tenant, &id)
+                    && kind == DefinitionKind::Process
+                {
+                    commit.writes.extend(disarm_starts(&latest));
                 }
                 answer.push(view(&row));
-                new.push(Arc::new(shared.definitions.loaded(row, definition.clone())));
+                match contents {
+                    Contents::Processes(definitions) => {
+                        let definition = definitions.iter().find(|d| **d.process_id() == *id);
+                        new.extend(definition.map(|d| Arc::new(shared.definitions.loaded(row, d.clone()))));
+                    }
+                    Contents::Decisions(decisions) => new_decisions.push((row, decisions.clone())),
+                }
             }
             if is_needed {
-                commit.writes.push(Write::AddResource { key: resource_key, bytes: resource.bytes.as_slice().into() });
+                commit.writes.push(Write::AddResource {
+                    key: resource_key,
+                    bytes: resource.bytes.as_slice().into(),
+                });
             }
         }
         let timers: Vec<TimerRow> = new.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
         commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
-        if !new.is_empty() {
+        if !new.is_empty() || !new_decisions.is_empty() {
             let mut audit = shared.audit("DefinitionsDeployed", actor, None);
             audit.subject = Some(deployment.to_string());
             commit.writes.push(Write::Audit(Box::new(audit)));
@@ -149,11 +172,18 @@ impl Runtime {
             for loaded in new {
                 shared.definitions.add(loaded);
             }
+            for (row, decisions) in new_decisions {
+                shared.definitions.add_decision(row, decisions);
+            }
             for timer in &timers {
                 shared.timers.armed(timer);
             }
         }
-        Ok(Some(Deployment { deployment_key: deployment, definitions: answer, warnings: Vec::new() }))
+        Ok(Some(Deployment {
+            deployment_key: deployment,
+            definitions: answer,
+            warnings: Vec::new(),
+        }))
     }
 
     /// Unregisters a definition: it cannot be started any more, its live instances go on. The version before it
@@ -169,14 +199,24 @@ impl Runtime {
             blocking(move || shared.definitions.get(&*shared.store, key)).await?
         };
         let now = shared.now();
-        let mut commit = Commit { expect: Vec::new(), writes: vec![Write::DeleteDefinition(key)] };
-        let was_latest = loaded.as_ref().is_some_and(|loaded| shared.definitions.is_latest(loaded));
+        let mut commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::DeleteDefinition(key)],
+        };
+        let was_latest = loaded
+            .as_ref()
+            .is_some_and(|loaded| shared.definitions.is_latest(loaded));
         let mut newest = None;
         if was_latest {
-            commit.writes.extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
+            commit
+                .writes
+                .extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
             newest = self.version_before(&row).await?;
         }
-        let timers: Vec<TimerRow> = newest.iter().flat_map(|loaded| first_turns(loaded, now)).collect();
+        let timers: Vec<TimerRow> = newest
+            .iter()
+            .flat_map(|loaded| first_turns(loaded, now))
+            .collect();
         commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
         let mut audit = shared.audit("DefinitionUnregistered", actor, None);
         audit.subject = Some(key.to_string());
@@ -193,6 +233,7 @@ impl Runtime {
 
     async fn version_before(&self, row: &DefinitionRow) -> Result<Option<Arc<Loaded>>, Error> {
         let filter = DefinitionFilter {
+            kind: Some(row.kind),
             process_id: Some(row.process_id.to_string()),
             latest: false,
             tenant: Some(row.tenant.to_string()),
@@ -200,7 +241,10 @@ impl Runtime {
         let (shared, key) = (self.shared().clone(), row.key);
         blocking(move || {
             let rows = shared.store.definitions(&filter, Page::first(1_000))?;
-            let before = rows.into_iter().filter(|row| row.key != key).max_by_key(|row| row.version);
+            let before = rows
+                .into_iter()
+                .filter(|row| row.key != key)
+                .max_by_key(|row| row.version);
             match before {
                 Some(before) => shared.definitions.get(&*shared.store, before.key),
                 None => Ok(None),
@@ -210,18 +254,97 @@ impl Runtime {
     }
 }
 
-fn twice_deployed(
-    prepared: &[(Resource, Vec<Arc<tidegate_engine::Definition>>)],
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+/// A file that was read.
+struct Prepared {
+    resource: Resource,
+    contents: Contents,
+    diagnostics: Vec<Diagnostic>,
+}
+
+enum Contents {
+    Processes(Vec<Arc<tidegate_engine::Definition>>),
+    Decisions(Decisions),
+}
+
+impl Prepared {
+    fn read(resource: Resource, options: &CompileOptions) -> Self {
+        if !is_decision_model(&resource) {
+            let compiled = compile(&resource.name, &resource.bytes, options);
+            let contents = Contents::Processes(compiled.definitions);
+            return Self {
+                resource,
+                contents,
+                diagnostics: compiled.diagnostics,
+            };
+        }
+        let (decisions, mut diagnostics) = tidegate_dmn::parse(&resource.name, &resource.bytes);
+        let contents = match decisions {
+            Some(decisions) => {
+                if decisions.decisions().next().is_none() {
+                    let empty = Diagnostic::error("no-decision", "the file has no decision");
+                    diagnostics.push(empty.hint("add a decision").resource(&resource.name));
+                }
+                Contents::Decisions(decisions)
+            }
+            None => Contents::Processes(Vec::new()),
+        };
+        Self {
+            resource,
+            contents,
+            diagnostics,
+        }
+    }
+}
+
+impl Contents {
+    /// Kind, id and name of everything in it.
+    fn ids(&self) -> Vec<(DefinitionKind, Arc<str>, Option<String>)> {
+        match self {
+            Self::Processes(definitions) => definitions
+                .iter()
+                .map(|d| {
+                    (
+                        DefinitionKind::Process,
+                        d.process_id().clone(),
+                        d.name().map(|name| name.to_string()),
+                    )
+                })
+                .collect(),
+            Self::Decisions(decisions) => decisions
+                .decisions()
+                .map(|d| (DefinitionKind::Decision, d.id.into(), Some(d.name.to_owned())))
+                .collect(),
+        }
+    }
+}
+
+/// A decision model by its name, or by the namespace at its beginning.
+fn is_decision_model(resource: &Resource) -> bool {
+    const BEGINNING: usize = 4_096;
+    let name = resource.name.to_ascii_lowercase();
+    if name.ends_with(".dmn") || name.ends_with(".bpmn") {
+        return name.ends_with(".dmn");
+    }
+    let beginning = &resource.bytes[..resource.bytes.len().min(BEGINNING)];
+    let has = |text: &[u8]| beginning.windows(text.len()).any(|window| window == text);
+    has(b"omg.org/spec/DMN/") && !has(b"omg.org/spec/BPMN/20100524/MODEL")
+}
+
+fn twice_deployed(prepared: &[Prepared], diagnostics: &mut Vec<Diagnostic>) {
     let mut seen = std::collections::HashMap::new();
-    for (resource, definitions) in prepared {
-        for definition in definitions {
-            if let Some(other) = seen.insert(definition.process_id().clone(), resource.name.clone()) {
-                let text = format!("process `{}` stands in `{other}` too", definition.process_id());
-                let diagnostic = Diagnostic::error("duplicate-process", text)
+    for Prepared {
+        resource, contents, ..
+    } in prepared
+    {
+        for (kind, id, _) in contents.ids() {
+            if let Some(other) = seen.insert((kind, id.clone()), resource.name.clone()) {
+                let (code, what) = match kind {
+                    DefinitionKind::Process => ("duplicate-process", "process"),
+                    DefinitionKind::Decision => ("duplicate-decision", "decision"),
+                };
+                let diagnostic = Diagnostic::error(code, format!("{what} `{id}` stands in `{other}` too"))
                     .hint("deploy one of them, or give one another id")
-                    .element(Some(definition.process_id()))
+                    .element(Some(&id))
                     .resource(&resource.name);
                 diagnostics.push(diagnostic);
             }
@@ -237,7 +360,13 @@ fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
         .filter_map(|starter| {
             let due_at = loaded.definition.next_start_timer(starter.element, now, 0)?;
             let owner = loaded.row.key.get();
-            Some(TimerRow { due_at, owner, element: starter.element, instance: None, fired: 0 })
+            Some(TimerRow {
+                due_at,
+                owner,
+                element: starter.element,
+                instance: None,
+                fired: 0,
+            })
         })
         .collect()
 }
@@ -246,7 +375,10 @@ fn disarm_starts(loaded: &Loaded) -> Vec<Write> {
     let starters = loaded.definition.starters().into_iter();
     starters
         .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
-        .map(|starter| Write::DisarmTimer { owner: loaded.row.key.get(), element: starter.element })
+        .map(|starter| Write::DisarmTimer {
+            owner: loaded.row.key.get(),
+            element: starter.element,
+        })
         .collect()
 }
 

@@ -110,7 +110,10 @@ impl Drain {
         self.shared.gate.close(Closing::Drain);
         self.shared.tick();
         let drain = self.clone();
-        let performing = self.shared.tokio.spawn(async move { drain.perform(trigger).await });
+        let performing = self
+            .shared
+            .tokio
+            .spawn(async move { drain.perform(trigger).await });
         let drain = self.clone();
         self.shared.tokio.spawn(async move {
             if performing.await.is_err() {
@@ -165,7 +168,9 @@ impl Drain {
 
         // A forced drain still gives sources the reserve to stop, so that none delivers into the cut. Force in the middle
         // of the pause does not wait for the slow ones: the gate is closed, whatever they do.
-        let pausing = self.sources.pause(Some(deadline.max(began + reserve / 2)), &changed);
+        let pausing = self
+            .sources
+            .pause(Some(deadline.max(began + reserve / 2)), &changed);
         if self.is_forced() {
             pausing.await;
         } else {
@@ -196,7 +201,13 @@ impl Drain {
             cut.extend(self.finish_cut(waited + plan::marks_within(options)).await);
         }
         self.save_unsaved(&mut cut).await;
-        let phases = Phases { began, paused, waited, settled, persisted };
+        let phases = Phases {
+            began,
+            paused,
+            waited,
+            settled,
+            persisted,
+        };
         let outcome = self.report(trigger, is_forced, live_at_start, cut, phases);
         self.record(&outcome).await;
         self.outcome.send_replace(Some(Arc::new(outcome)));
@@ -206,12 +217,21 @@ impl Drain {
     /// Brings the records that no commit holds into the log and the spill file.
     async fn save_unsaved(&self, cut: &mut Vec<CutReport>) {
         // Owners that did not answer are spoken for by the registry.
-        let told: std::collections::HashSet<InstanceKey> = cut.iter().map(|report| report.line.instance_id).collect();
-        let silent = self.shared.registry.list().into_iter().filter(|running| !told.contains(&running.instance));
+        let told: std::collections::HashSet<InstanceKey> =
+            cut.iter().map(|report| report.line.instance_id).collect();
+        let silent = self
+            .shared
+            .registry
+            .list()
+            .into_iter()
+            .filter(|running| !told.contains(&running.instance));
         let silent: Vec<CutReport> = silent.map(|running| self.unheard(running)).collect();
         cut.extend(silent);
         let unsaved = cut.iter().filter_map(|report| {
-            Some(Spilled { instance: report.line.instance_id, record: report.unsaved.clone()? })
+            Some(Spilled {
+                instance: report.line.instance_id,
+                record: report.unsaved.clone()?,
+            })
         });
         let unsaved: Vec<Spilled> = unsaved.collect();
         if unsaved.is_empty() {
@@ -221,18 +241,33 @@ impl Drain {
             let text = serde_json::to_string(record).unwrap_or_default();
             tracing::error!(%instance, record = text, event = "InterruptionUnsaved", "an interruption could not be saved in the store");
         }
-        let Some(path) = self.shared.options.spill.clone() else { return };
+        let Some(path) = self.shared.options.spill.clone() else {
+            return;
+        };
         let count = unsaved.len();
         let writing = spill::on_disk(path.clone(), move |path| spill::write(path, &unsaved));
         match tokio::time::timeout(LONGEST_SPILL, writing).await {
-            Ok(Ok(())) => tracing::warn!(count, path = %path.display(), "interruptions are in the spill file; the next start takes them up"),
-            Ok(Err(error)) => tracing::error!(count, path = %path.display(), "the spill file could not be written; crash recovery finds the instances: {error}"),
-            Err(_) => tracing::error!(count, path = %path.display(), "the spill file was not written in time; crash recovery finds the instances"),
+            Ok(Ok(())) => {
+                tracing::warn!(count, path = %path.display(), "interruptions are in the spill file; the next start takes them up")
+            }
+            Ok(Err(error)) => {
+                tracing::error!(count, path = %path.display(), "the spill file could not be written; crash recovery finds the instances: {error}")
+            }
+            Err(_) => {
+                tracing::error!(count, path = %path.display(), "the spill file was not written in time; crash recovery finds the instances")
+            }
         }
     }
 
     /// The report of a cycle whose owner does not answer.
-    fn unheard(&self, Running { instance, source, began }: Running) -> CutReport {
+    fn unheard(
+        &self,
+        Running {
+            instance,
+            source,
+            began,
+        }: Running,
+    ) -> CutReport {
         let age_ms = began.elapsed().as_millis() as u64;
         let source = source.map(str::to_owned);
         let record = Interruption {
@@ -245,9 +280,17 @@ impl Drain {
             cycle_ms: age_ms,
             reason_text: None,
         };
-        let line =
-            CycleReport { instance_id: instance, source, activity: None, age_ms, fate: Fate::PersistenceFailed };
-        CutReport { line, unsaved: Some(record) }
+        let line = CycleReport {
+            instance_id: instance,
+            source,
+            activity: None,
+            age_ms,
+            fate: Fate::PersistenceFailed,
+        };
+        CutReport {
+            line,
+            unsaved: Some(record),
+        }
     }
 
     fn request(&self, is_forced: bool, results_until: Instant) -> CutRequest {
@@ -294,7 +337,8 @@ impl Drain {
         let mut waiting = Vec::new();
         for owner in 0..self.owners.count() {
             let (sender, receiver) = oneshot::channel();
-            self.owners.send_to(owner, Message::FinishCut(give_up_at.into_std(), sender));
+            self.owners
+                .send_to(owner, Message::FinishCut(give_up_at.into_std(), sender));
             waiting.push(receiver);
         }
         let mut reports = Vec::new();
@@ -323,7 +367,10 @@ impl Drain {
         let interrupted = count(Fate::Interrupted) + abandoned;
         let unsaved = count(Fate::PersistenceFailed);
         let limit = self.shared.options.reported_ids;
-        let ids = cycles.iter().filter(|c| c.fate != Fate::PersistenceFailed).map(|c| c.instance_id);
+        let ids = cycles
+            .iter()
+            .filter(|c| c.fate != Fate::PersistenceFailed)
+            .map(|c| c.instance_id);
         let force_cancelled_instance_ids = ids.take(limit).collect();
         let progress = self.progress.lock();
         let now = self.shared.now();
@@ -337,7 +384,11 @@ impl Drain {
                 (false, 0) => DrainResult::CompletedWithinDeadline,
                 (false, _) => DrainResult::DeadlineExceeded,
             },
-            trigger: if is_forced { DrainTrigger::OperatorForce } else { trigger },
+            trigger: if is_forced {
+                DrainTrigger::OperatorForce
+            } else {
+                trigger
+            },
             started_at: progress.started_at.unwrap_or(now),
             completed_at: now,
             pause_phase_duration: phases.paused - phases.began,

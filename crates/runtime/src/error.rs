@@ -73,7 +73,9 @@ pub enum Error {
     #[error("the process `{0}` or its tenant is paused")]
     PartPaused(String),
     /// A source was registered after the activation.
-    #[error("ingress source `{0}` cannot be added to a runtime that is active: it takes effect at the next activation")]
+    #[error(
+        "ingress source `{0}` cannot be added to a runtime that is active: it takes effect at the next activation"
+    )]
     SourcesAreFixed(String),
     /// No dead letter with this key.
     #[error("no dead letter {0}")]
@@ -130,5 +132,8 @@ impl Error {
 
 fn deployment_refused(diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
-    format!("the deployment was refused: {errors} {}", if errors == 1 { "error" } else { "errors" })
+    format!(
+        "the deployment was refused: {errors} {}",
+        if errors == 1 { "error" } else { "errors" }
+    )
 }

@@ -3,7 +3,7 @@
 //! A source has two verbs: *accept* makes a stimulus durable and is always lawful; *admit* asks the gate for a
 //! cycle. Here is what the runtime does with sources as a whole: pause and resume them in parallel, each within
 //! its own timeout, and show the states they are really in. One source is one file and one row in
-//! [`built_in`].
+//! `built_in`.
 
 mod handle;
 pub mod kit;
@@ -62,7 +62,9 @@ pub trait IngressSource: Send + Sync + 'static {
     /// Stops delivering at once, at whatever cost; `time_left` is what the caller can wait.
     fn force_stop(&self, time_left: Duration) -> Transition {
         let _ = time_left;
-        Box::pin(std::future::ready(Err("this source cannot be stopped by force".to_owned())))
+        Box::pin(std::future::ready(Err(
+            "this source cannot be stopped by force".to_owned()
+        )))
     }
 }
 
@@ -92,7 +94,13 @@ pub(crate) struct Switches {
 
 impl Switches {
     pub(crate) fn set_all(&self, on: bool) {
-        for switch in [&self.http_api, &self.queue, &self.recovery, &self.timer, &self.worker] {
+        for switch in [
+            &self.http_api,
+            &self.queue,
+            &self.recovery,
+            &self.timer,
+            &self.worker,
+        ] {
             switch.set(on);
         }
     }
@@ -137,7 +145,10 @@ impl Sources {
         if let Some(twice) = sources.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
             return Err(Error::Invalid {
                 code: "duplicate-source",
-                message: format!("two ingress sources are named `{}`; give one another name", twice[0].name()),
+                message: format!(
+                    "two ingress sources are named `{}`; give one another name",
+                    twice[0].name()
+                ),
             });
         }
         let sources = sources
@@ -153,7 +164,11 @@ impl Sources {
                 turn: tokio::sync::Mutex::new(()),
             })
             .collect();
-        Ok(Self { sources, clock, default_timeout })
+        Ok(Self {
+            sources,
+            clock,
+            default_timeout,
+        })
     }
 
     /// A generation that begins paused: no source has started.
@@ -172,11 +187,17 @@ impl Sources {
 
     /// True if this source may ask for a cycle. One that has said it is paused is shown as a liar from here on.
     pub(crate) fn may_offer(&self, name: &str) -> bool {
-        let Some(entry) = self.sources.iter().find(|entry| entry.source.name() == name) else { return true };
+        let Some(entry) = self.sources.iter().find(|entry| entry.source.name() == name) else {
+            return true;
+        };
         let mut state = entry.state.lock();
         match (state.state, &state.error) {
             (SourceState::Paused, _) => {
-                tracing::error!(source = name, event = "DeliveredWhilePaused", "a source that had said it was paused delivered; its offer is kept in the queue");
+                tracing::error!(
+                    source = name,
+                    event = "DeliveredWhilePaused",
+                    "a source that had said it was paused delivered; its offer is kept in the queue"
+                );
                 state.state = SourceState::PauseFailed;
                 let message = "it delivered although it had said that it was paused".to_owned();
                 state.error = Some((SourceErrorKind::DeliveredWhilePaused, message));
@@ -234,7 +255,11 @@ impl Sources {
     }
 
     async fn each<'a, F: Future<Output = ()> + 'a>(&'a self, step: impl Fn(&'a Entry) -> F) {
-        let mut steps: Vec<_> = self.sources.iter().map(|entry| Some(Box::pin(step(entry)))).collect();
+        let mut steps: Vec<_> = self
+            .sources
+            .iter()
+            .map(|entry| Some(Box::pin(step(entry))))
+            .collect();
         std::future::poll_fn(|context| {
             let mut is_done = true;
             for slot in &mut steps {
@@ -244,7 +269,11 @@ impl Sources {
                     None => {}
                 }
             }
-            if is_done { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if is_done {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
         })
         .await;
     }
@@ -273,15 +302,22 @@ impl Sources {
         let outcome = match tokio::time::timeout(timeout, entry.source.pause()).await {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some((SourceErrorKind::Failed, message)),
-            Err(_) => Some((SourceErrorKind::Timeout, format!("did not pause within {} ms", timeout.as_millis()))),
+            Err(_) => Some((
+                SourceErrorKind::Timeout,
+                format!("did not pause within {} ms", timeout.as_millis()),
+            )),
         };
         match outcome {
             None => self.set(entry, SourceState::Paused, None),
             Some((kind, message)) => {
-                tracing::warn!(source = entry.source.name(), "pausing an ingress source failed: {message}");
+                tracing::warn!(
+                    source = entry.source.name(),
+                    "pausing an ingress source failed: {message}"
+                );
                 self.set(entry, SourceState::PauseFailed, Some((kind, message)));
                 if entry.source.supports_force_stop() {
-                    self.force_stop_one(entry, left().unwrap_or(timeout).min(self.timeout_of(entry))).await;
+                    self.force_stop_one(entry, left().unwrap_or(timeout).min(self.timeout_of(entry)))
+                        .await;
                 }
             }
         }
@@ -312,11 +348,19 @@ impl Sources {
                 entry.state.lock().was_force_stopped = false;
             }
             Ok(Err(message)) => {
-                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Failed, message)));
+                self.set(
+                    entry,
+                    SourceState::ResumeFailed,
+                    Some((SourceErrorKind::Failed, message)),
+                );
             }
             Err(_) => {
                 let message = "did not resume in time".to_owned();
-                self.set(entry, SourceState::ResumeFailed, Some((SourceErrorKind::Timeout, message)));
+                self.set(
+                    entry,
+                    SourceState::ResumeFailed,
+                    Some((SourceErrorKind::Timeout, message)),
+                );
             }
         }
         changed();
@@ -338,7 +382,10 @@ impl Sources {
         };
         match state {
             SourceState::Running | SourceState::Resuming => Err(Error::SourceNotPaused(name.to_owned())),
-            SourceState::Pausing | SourceState::Paused | SourceState::PauseFailed | SourceState::ResumeFailed => {
+            SourceState::Pausing
+            | SourceState::Paused
+            | SourceState::PauseFailed
+            | SourceState::ResumeFailed => {
                 if stopped_before || !entry.source.supports_force_stop() {
                     return Ok(false);
                 }

@@ -41,7 +41,10 @@ impl Shared {
         self.store.submit(Batch {
             epoch: self.epoch,
             key_high: 0,
-            commits: vec![Commit { expect: Vec::new(), writes: vec![Write::ExtendMessages { by_ms }] }],
+            commits: vec![Commit {
+                expect: Vec::new(),
+                writes: vec![Write::ExtendMessages { by_ms }],
+            }],
             done: Box::new(move |results| {
                 if results.iter().any(Result::is_err) {
                     shared.owed_ms.fetch_add(by_ms, Ordering::Relaxed);
@@ -55,14 +58,32 @@ async fn expire(shared: &Arc<Shared>) {
     let owed = shared.owed_ms.swap(0, Ordering::Relaxed);
     if owed != 0 {
         let writes = vec![Write::ExtendMessages { by_ms: owed }];
-        if shared.commit(Commit { expect: Vec::new(), writes }).await.is_err() {
+        if shared
+            .commit(Commit {
+                expect: Vec::new(),
+                writes,
+            })
+            .await
+            .is_err()
+        {
             shared.owed_ms.fetch_add(owed, Ordering::Relaxed);
             return;
         }
     }
     loop {
-        let writes = vec![Write::ExpireMessages { now: shared.now(), limit: HANDFUL }];
-        let Ok(outcome) = shared.commit(Commit { expect: Vec::new(), writes }).await else { return };
+        let writes = vec![Write::ExpireMessages {
+            now: shared.now(),
+            limit: HANDFUL,
+        }];
+        let Ok(outcome) = shared
+            .commit(Commit {
+                expect: Vec::new(),
+                writes,
+            })
+            .await
+        else {
+            return;
+        };
         Counters::add(&shared.counters.messages_expired, outcome.expired.len() as u64);
         for message in &outcome.expired {
             tracing::info!(%message, event = "MessageExpired", "a message found no taker in its time");

@@ -76,7 +76,10 @@ impl Runtime {
         };
         let token = lease.lease_token.clone();
         let until = lease.lease_until;
-        let commit = Commit { expect: Vec::new(), writes: vec![Write::LeaseJobs(Box::new(lease))] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::LeaseJobs(Box::new(lease))],
+        };
         let (sender, receiver) = oneshot::channel();
         let (shared, lease_token) = (self.shared().clone(), token.clone());
         self.shared().store.submit(Batch {
@@ -85,7 +88,11 @@ impl Runtime {
             commits: vec![commit],
             done: Box::new(move |results| {
                 let leased = results.into_iter().next().map(|result| match result {
-                    Ok(outcome) => Ok(Leased { shared, token: lease_token, rows: outcome.leased }),
+                    Ok(outcome) => Ok(Leased {
+                        shared,
+                        token: lease_token,
+                        rows: outcome.leased,
+                    }),
                     Err(error) => Err(error),
                 });
                 // Whoever polled may have hung up: then the jobs go back as what was sent is dropped.
@@ -96,7 +103,9 @@ impl Runtime {
             Ok(Some(Ok(leased))) => leased,
             Ok(Some(Err(error @ CommitError::Failed { .. }))) => {
                 self.shared().note_health(Some(&error));
-                let CommitError::Failed { error, .. } = error else { return Ok(Vec::new()) };
+                let CommitError::Failed { error, .. } = error else {
+                    return Ok(Vec::new());
+                };
                 return Err(error.into());
             }
             Ok(Some(Err(CommitError::Refused(_))) | None) => return Ok(Vec::new()),
@@ -139,7 +148,10 @@ impl Drop for Leased {
             return;
         }
         let back = |row: JobRow| {
-            let expect = vec![Expect::Lease { job: row.key, token: self.token.clone() }];
+            let expect = vec![Expect::Lease {
+                job: row.key,
+                token: self.token.clone(),
+            }];
             let row = JobRow {
                 state: JobState::Available,
                 worker: None,
@@ -148,7 +160,10 @@ impl Drop for Leased {
                 not_before: self.shared.now(),
                 ..row
             };
-            Commit { expect, writes: vec![Write::OpenJob(Box::new(row))] }
+            Commit {
+                expect,
+                writes: vec![Write::OpenJob(Box::new(row))],
+            }
         };
         let rows = std::mem::take(&mut self.rows);
         let types: Vec<Arc<str>> = rows.iter().map(|row| row.job_type.clone()).collect();

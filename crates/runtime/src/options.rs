@@ -105,7 +105,9 @@ impl Default for Options {
             recovery_batch: 100,
             inactivity_threshold: Duration::from_secs(300),
             message_ttl: Duration::from_secs(3600),
-            owners: std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8),
+            owners: std::thread::available_parallelism()
+                .map_or(2, usize::from)
+                .clamp(1, 8),
             cache_bytes: 16 << 20,
             max_live_cycles: 100_000,
             stimulus_attempts: 3,
@@ -154,7 +156,10 @@ impl Options {
             wrong.push(("max-live-cycles", "must be greater than 0".to_owned()));
         }
         if self.persist_reserve < LEAST_RESERVE {
-            wrong.push(("persist-reserve", format!("must be at least {} ms", LEAST_RESERVE.as_millis())));
+            wrong.push((
+                "persist-reserve",
+                format!("must be at least {} ms", LEAST_RESERVE.as_millis()),
+            ));
         }
         if let Some(grace) = self.host_grace
             && grace <= self.reserve()
@@ -199,13 +204,19 @@ mod tests {
             ..Options::default()
         };
         let keys: Vec<_> = options.validate().into_iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["drain-deadline", "owners", "queue-max-depth", "host-grace"]);
+        assert_eq!(
+            keys,
+            ["drain-deadline", "owners", "queue-max-depth", "host-grace"]
+        );
         assert!(Options::default().validate().is_empty());
     }
 
     #[test]
     fn d17_the_effective_deadline_lies_inside_the_grace() {
-        let mut options = Options { drain_deadline: Duration::from_secs(30), ..Options::default() };
+        let mut options = Options {
+            drain_deadline: Duration::from_secs(30),
+            ..Options::default()
+        };
         assert_eq!(options.effective_deadline(), Duration::from_secs(30));
         options.host_grace = Some(Duration::from_secs(10));
         assert_eq!(options.effective_deadline(), Duration::from_millis(9_500));

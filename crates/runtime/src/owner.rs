@@ -23,9 +23,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_model::{
-    Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
-};
+use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
 use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 
@@ -34,14 +32,14 @@ use crate::api::{Acceptance, Published, Started};
 use crate::error::Error;
 use crate::shared::Shared;
 
+use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
-use cut::Cut;
 pub(crate) use inbox::Inbox;
 use pending::Pending;
 use resident::Resident;
-pub(crate) use start::StartOrder;
 pub(crate) use signal::BroadcastOrder;
+pub(crate) use start::StartOrder;
 pub(crate) use stimulus::{MoveOrder, PublishOrder};
 
 /// Where an answer goes. Dropped receivers are fine: the work stands.
@@ -91,7 +89,11 @@ pub(crate) enum Message {
     /// Mark what is still live as interrupted and tell what became of every cut cycle, at the latest at this time.
     FinishCut(Instant, oneshot::Sender<Vec<CutReport>>),
     /// Mark an instance whose interruption an earlier generation could only spill.
-    MarkSpilled(InstanceKey, Box<tidegate_model::Interruption>, oneshot::Sender<bool>),
+    MarkSpilled(
+        InstanceKey,
+        Box<tidegate_model::Interruption>,
+        oneshot::Sender<bool>,
+    ),
     /// Finish the round and end.
     Stop,
 }
@@ -105,7 +107,10 @@ pub(crate) struct Owners {
 
 impl Owners {
     pub(crate) fn new(count: usize) -> Self {
-        Self { inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(), turn: Arc::default() }
+        Self {
+            inboxes: (0..count).map(|_| Arc::new(Inbox::default())).collect(),
+            turn: Arc::default(),
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -321,7 +326,12 @@ impl Owner {
             Message::Recover(row, done) => self.recover(*row, done),
             Message::Control(instance, command, reply) => self.control(instance, *command, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
-            Message::ActivityDone { instance, job, run, result } => self.activity_done(instance, job, run, result),
+            Message::ActivityDone {
+                instance,
+                job,
+                run,
+                result,
+            } => self.activity_done(instance, job, run, result),
             Message::ActivityGone(instance, job, run) => self.activity_gone(instance, job, run),
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => self.opened(),
@@ -338,11 +348,24 @@ impl Owner {
         if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
             return Some(Instant::now());
         }
-        let oldest = self.dirty.iter().filter_map(|key| self.residents.get(key)?.uncommitted_since).min();
+        let oldest = self
+            .dirty
+            .iter()
+            .filter_map(|key| self.residents.get(key)?.uncommitted_since)
+            .min();
         let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
         let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
         let give_up_at = self.cut.as_ref().and_then(Cut::give_up_at);
-        [commit_by, retry_at, self.retry_at, self.pending.back_at(), give_up_at].into_iter().flatten().min()
+        [
+            commit_by,
+            retry_at,
+            self.retry_at,
+            self.pending.back_at(),
+            give_up_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// A gate was opened: what was put by behind it comes back, before anything newer.
@@ -382,7 +405,12 @@ impl Keys {
     fn new(owner: usize, owners: usize, floor: u64) -> Self {
         // The last shard is for what belongs to no instance.
         let shards = (0..id::SHARDS - 1).filter(|shard| usize::from(*shard) % owners == owner);
-        Self { owners, generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(), next: 0, high: floor }
+        Self {
+            owners,
+            generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
+            next: 0,
+            high: floor,
+        }
     }
 
     /// The generator of the shard of `key`.

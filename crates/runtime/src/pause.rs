@@ -101,7 +101,11 @@ impl Pause {
             }
             None => Vec::new(),
         };
-        *self.parts.lock() = parts.iter().cloned().map(|record| (record.part.clone(), record)).collect();
+        *self.parts.lock() = parts
+            .iter()
+            .cloned()
+            .map(|record| (record.part.clone(), record))
+            .collect();
         for PartRecord { part, scope, record } in parts {
             if is_over(&record) {
                 self.ended_meanwhile(Some(&part)).await;
@@ -126,7 +130,9 @@ impl Pause {
             (Ok(()), None) => *self.record.lock() = None,
             (Ok(()), Some(_)) => {}
             (Err(error), _) => {
-                tracing::warn!("a kept pause is over and could not be removed; the next activation tries again: {error}");
+                tracing::warn!(
+                    "a kept pause is over and could not be removed; the next activation tries again: {error}"
+                );
                 match part {
                     None => *self.record.lock() = None,
                     Some(part) => drop(self.parts.lock().remove(part)),
@@ -152,11 +158,23 @@ impl Pause {
         }
         let now = self.shared.now();
         must_be_later(until, now)?;
-        let record = Record { at: now, until, reason: reason.clone(), by: actor.to_owned() };
+        let record = Record {
+            at: now,
+            until,
+            reason: reason.clone(),
+            by: actor.to_owned(),
+        };
         let mut audit = self.shared.audit("RuntimePauseRequested", actor, reason);
         audit.before = Some(self.shared.gate.read().reason().to_owned());
         let is_draining = self.shared.gate.read().is_draining();
-        audit.after = Some(if is_draining { "AdministrativePause, Drain" } else { "AdministrativePause" }.to_owned());
+        audit.after = Some(
+            if is_draining {
+                "AdministrativePause, Drain"
+            } else {
+                "AdministrativePause"
+            }
+            .to_owned(),
+        );
         self.keep(Some(&record), audit).await?;
         *self.record.lock() = Some(record);
         self.shared.gate.close(Closing::Pause);
@@ -175,7 +193,14 @@ impl Pause {
         }
         let mut audit = self.shared.audit("RuntimeResumeRequested", actor, None);
         audit.before = Some(self.shared.gate.read().reason().to_owned());
-        audit.after = Some(if self.shared.gate.read().is_draining() { "Drain" } else { "None" }.to_owned());
+        audit.after = Some(
+            if self.shared.gate.read().is_draining() {
+                "Drain"
+            } else {
+                "None"
+            }
+            .to_owned(),
+        );
         self.keep(None, audit).await?;
         let paused = self.record.lock().take();
         if let Some(paused) = paused {
@@ -199,7 +224,9 @@ impl Pause {
         const MOST: usize = 100_000;
         let due = tokio::task::spawn_blocking(move || store.timers(now, None, MOST)).await;
         if let Ok(Ok(rows)) = due {
-            let by_owner = self.owners.split(rows, |row| row.instance.map_or(row.owner, |key| key.get()));
+            let by_owner = self
+                .owners
+                .split(rows, |row| row.instance.map_or(row.owner, |key| key.get()));
             for (owner, rows) in by_owner {
                 self.owners.send_to(owner, Message::TimersDue(rows));
             }
@@ -230,7 +257,10 @@ impl Pause {
             self.shared.write_audit(audit).await;
             return Ok(());
         }
-        let commit = Commit { expect: Vec::new(), writes: vec![write, Write::Audit(Box::new(audit))] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![write, Write::Audit(Box::new(audit))],
+        };
         match self.shared.commit(commit).await {
             Ok(_) => Ok(()),
             Err(CommitError::Failed { error, .. }) => Err(Error::PauseNotPersisted(error.to_string())),
@@ -251,7 +281,11 @@ impl Pause {
 
     /// The parts that are paused.
     pub(crate) fn parts(&self) -> Vec<PartialPause> {
-        self.parts.lock().values().map(|record| self.view(record)).collect()
+        self.parts
+            .lock()
+            .values()
+            .map(|record| self.view(record))
+            .collect()
     }
 
     fn view(&self, PartRecord { part, scope, record }: &PartRecord) -> PartialPause {
@@ -288,10 +322,20 @@ impl Pause {
         audit.subject = Some(part.to_string());
         audit.before = Some(before.map_or("None", |before| before.scope.word()).to_owned());
         audit.after = Some(scope.word().to_owned());
-        let record = Record { at: now, until, reason, by: actor.to_owned() };
-        let record = PartRecord { part: part.clone(), scope, record };
+        let record = Record {
+            at: now,
+            until,
+            reason,
+            by: actor.to_owned(),
+        };
+        let record = PartRecord {
+            part: part.clone(),
+            scope,
+            record,
+        };
         let kept = record.clone();
-        self.keep_parts(move |parts| drop(parts.insert(kept.part.clone(), kept)), audit).await?;
+        self.keep_parts(move |parts| drop(parts.insert(kept.part.clone(), kept)), audit)
+            .await?;
         self.shared.definitions.gates.of(&part).close(scope.closing());
         self.shared.tick();
         self.changed.notify_one();
@@ -301,7 +345,9 @@ impl Pause {
     /// Ends the pause of a part. True if there was one.
     pub(crate) async fn resume_part(&self, part: &Part, actor: &str) -> Result<bool, Error> {
         let _turn = self.turn.lock().await;
-        let Some(before) = self.parts.lock().get(part).cloned() else { return Ok(false) };
+        let Some(before) = self.parts.lock().get(part).cloned() else {
+            return Ok(false);
+        };
         let mut audit = self.shared.audit("RuntimeResumeRequested", actor, None);
         audit.subject = Some(part.to_string());
         audit.before = Some(before.scope.word().to_owned());
@@ -328,7 +374,11 @@ impl Pause {
         } else {
             let all: Vec<&PartRecord> = parts.values().collect();
             let value = serde_json::to_vec(&all).unwrap_or_default();
-            Write::SetValue { key: PARTS_ENTRY.to_owned(), value, expires_at: None }
+            Write::SetValue {
+                key: PARTS_ENTRY.to_owned(),
+                value,
+                expires_at: None,
+            }
         };
         self.keep_write(write, audit).await?;
         *self.parts.lock() = parts;
@@ -337,8 +387,16 @@ impl Pause {
 
     /// The pause that ends next by itself: of the whole, or of a part.
     fn next_end(&self) -> Option<(Timestamp, Option<Part>)> {
-        let whole = self.record().and_then(|record| record.until).map(|until| (until, None));
-        let of_part = |record: &PartRecord| record.record.until.map(|until| (until, Some(record.part.clone())));
+        let whole = self
+            .record()
+            .and_then(|record| record.until)
+            .map(|until| (until, None));
+        let of_part = |record: &PartRecord| {
+            record
+                .record
+                .until
+                .map(|until| (until, Some(record.part.clone())))
+        };
         let parts: Vec<_> = self.parts.lock().values().filter_map(of_part).collect();
         parts.into_iter().chain(whole).min_by_key(|(until, _)| *until)
     }

@@ -40,7 +40,9 @@ impl Runtime {
     pub async fn instance(&self, key: InstanceKey) -> Result<InstanceDetail, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(stored) = shared.store.load(key)? else { return Ok(None) };
+            let Some(stored) = shared.store.load(key)? else {
+                return Ok(None);
+            };
             let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
                 return Err(damaged(key, "its definition is missing"));
             };
@@ -54,7 +56,9 @@ impl Runtime {
                     apply(definition, &mut instance, &event);
                 }
             }
-            instance.check(definition).map_err(|error| damaged(key, &error.to_string()))?;
+            instance
+                .check(definition)
+                .map_err(|error| damaged(key, &error.to_string()))?;
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {
@@ -94,7 +98,9 @@ impl Runtime {
     ) -> Result<Vec<HistoryItem>, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(row) = shared.store.instance(key)? else { return Ok(None) };
+            let Some(row) = shared.store.instance(key)? else {
+                return Ok(None);
+            };
             let Some(loaded) = shared.definitions.get(&*shared.store, row.definition)? else {
                 return Err(damaged(key, "its definition is missing"));
             };
@@ -125,7 +131,11 @@ impl Runtime {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn definitions(&self, filter: DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
+    pub async fn definitions(
+        &self,
+        filter: DefinitionFilter,
+        page: Page,
+    ) -> Result<Vec<DefinitionRow>, Error> {
         let store = self.shared().store.clone();
         blocking(move || store.definitions(&filter, page)).await
     }
@@ -137,7 +147,8 @@ impl Runtime {
     pub async fn definition(&self, key: DefinitionKey) -> Result<DefinitionRow, Error> {
         let store = self.shared().store.clone();
         let row = blocking(move || store.definition(key)).await?;
-        row.filter(|row| !row.is_deleted).ok_or(Error::NoSuchDefinition(key))
+        row.filter(|row| !row.is_deleted)
+            .ok_or(Error::NoSuchDefinition(key))
     }
 
     /// The bytes that a definition was deployed with.
@@ -158,22 +169,27 @@ impl Runtime {
     /// # Errors
     /// None today; later stores may fail.
     pub async fn starters(&self) -> Result<Vec<StarterView>, Error> {
-        let views = self.shared().definitions.starters().into_iter().map(|(loaded, starter)| {
-            let (kind, trigger) = match &starter.trigger {
-                StarterTrigger::None => ("none", String::new()),
-                StarterTrigger::Message(name) => ("message", name.to_string()),
-                StarterTrigger::Signal(name) => ("signal", name.to_string()),
-                StarterTrigger::Timer => ("timer", String::new()),
-            };
-            StarterView {
-                process_id: loaded.row.process_id.to_string(),
-                version: loaded.row.version,
-                start_element_id: loaded.definition.element(starter.element).id.to_string(),
-                kind: kind.to_owned(),
-                trigger,
-                key: loaded.row.key,
-            }
-        });
+        let views = self
+            .shared()
+            .definitions
+            .starters()
+            .into_iter()
+            .map(|(loaded, starter)| {
+                let (kind, trigger) = match &starter.trigger {
+                    StarterTrigger::None => ("none", String::new()),
+                    StarterTrigger::Message(name) => ("message", name.to_string()),
+                    StarterTrigger::Signal(name) => ("signal", name.to_string()),
+                    StarterTrigger::Timer => ("timer", String::new()),
+                };
+                StarterView {
+                    process_id: loaded.row.process_id.to_string(),
+                    version: loaded.row.version,
+                    start_element_id: loaded.definition.element(starter.element).id.to_string(),
+                    kind: kind.to_owned(),
+                    trigger,
+                    key: loaded.row.key,
+                }
+            });
         Ok(views.collect())
     }
 
@@ -206,5 +222,8 @@ impl Runtime {
 }
 
 fn damaged(key: InstanceKey, what: &str) -> StoreError {
-    StoreError::new(ErrorKind::Damaged, format!("instance {key} cannot be read: {what}"))
+    StoreError::new(
+        ErrorKind::Damaged,
+        format!("instance {key} cannot be read: {what}"),
+    )
 }

@@ -32,7 +32,10 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         };
         // Instances of this generation are above the floor and none of recovery's business.
         let is_last = rows.len() < limit || rows.iter().any(|row| row.key.get() > shared.key_floor);
-        let rows: Vec<InstanceRow> = rows.into_iter().filter(|row| row.key.get() <= shared.key_floor).collect();
+        let rows: Vec<InstanceRow> = rows
+            .into_iter()
+            .filter(|row| row.key.get() <= shared.key_floor)
+            .collect();
         let mut last = after;
         let mut refused_from = None;
         let mut waiting = Vec::with_capacity(rows.len());

@@ -12,7 +12,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{
-    Acceptance, Check, DEFAULT_TENANT, Definition, Grade, MessageRequest, Published, SignalRequest, StartRequest, Started,
+    Acceptance, Check, DEFAULT_TENANT, Definition, Grade, MessageRequest, Published, SignalRequest,
+    StartRequest, Started,
 };
 use crate::builder::{Builder, blocking};
 use crate::definitions::Loaded;
@@ -53,7 +54,9 @@ impl Drop for Inner {
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("shell", &self.inner.shared.shell).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("shell", &self.inner.shared.shell)
+            .finish_non_exhaustive()
     }
 }
 
@@ -64,7 +67,9 @@ impl Runtime {
     }
 
     pub(crate) fn new(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     pub(crate) fn of(inner: Arc<Inner>) -> Self {
@@ -77,7 +82,9 @@ impl Runtime {
 
     /// Gives every source its way in.
     pub(crate) fn attach_sources(&self, starts_paused: bool) {
-        self.inner.sources.attach(|name| Ingress::new(name, starts_paused, &self.inner));
+        self.inner
+            .sources
+            .attach(|name| Ingress::new(name, starts_paused, &self.inner));
     }
 
     /// Sources are fixed for a generation: give them to the builder of the next one.
@@ -93,7 +100,11 @@ impl Runtime {
     }
 
     /// Sends an order to an owner and waits for its answer. The order stands even if the wait is given up.
-    async fn ask<T>(&self, owner: usize, message: impl FnOnce(crate::owner::Reply<T>) -> Message) -> Result<T, Error> {
+    async fn ask<T>(
+        &self,
+        owner: usize,
+        message: impl FnOnce(crate::owner::Reply<T>) -> Message,
+    ) -> Result<T, Error> {
         let (sender, receiver) = oneshot::channel();
         self.inner.owners.send_to(owner, message(sender));
         receiver.await.map_err(|_| Error::Stopped)?
@@ -118,7 +129,11 @@ impl Runtime {
     }
 
     /// As [`Runtime::start`]; made durable and no more if `accept_only`.
-    pub(crate) async fn start_or_accept(&self, request: StartRequest, accept_only: bool) -> Result<Started, Error> {
+    pub(crate) async fn start_or_accept(
+        &self,
+        request: StartRequest,
+        accept_only: bool,
+    ) -> Result<Started, Error> {
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let loaded = self.find(&request.definition, tenant).await?;
         let owner = match &request.idempotency_key {
@@ -137,7 +152,9 @@ impl Runtime {
             accept_only,
         };
         let answer = self.ask(owner, |reply| Message::Start(Box::new(order), reply));
-        let (Some(at_most), Some(known)) = (request.await_completion, known) else { return answer.await };
+        let (Some(at_most), Some(known)) = (request.await_completion, known) else {
+            return answer.await;
+        };
         match tokio::time::timeout(at_most, answer).await {
             Ok(Ok(started)) if started.accepted.is_none() && !started.sub_status.is_finished() => {
                 // A repeated start of an instance that goes on.
@@ -170,9 +187,16 @@ impl Runtime {
     /// # Errors
     /// No version of this process id is, or was, deployed.
     pub(crate) async fn must_know(&self, tenant: &str, process_id: &str) -> Result<(), Error> {
-        let (store, id, of_tenant) = (self.shared().store.clone(), process_id.to_owned(), tenant.to_owned());
+        let (store, id, of_tenant) = (
+            self.shared().store.clone(),
+            process_id.to_owned(),
+            tenant.to_owned(),
+        );
         match blocking(move || store.highest_version(&id, &of_tenant)).await? {
-            0 => Err(Error::NoSuchProcess { process_id: process_id.to_owned(), version: None }),
+            0 => Err(Error::NoSuchProcess {
+                process_id: process_id.to_owned(),
+                version: None,
+            }),
             _ => Ok(()),
         }
     }
@@ -180,17 +204,26 @@ impl Runtime {
     async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
         let definitions = &self.shared().definitions;
         match definition {
-            Definition::Latest(process_id) => definitions
-                .latest(tenant, process_id)
-                .ok_or_else(|| Error::NoSuchProcess { process_id: process_id.clone(), version: None }),
+            Definition::Latest(process_id) => {
+                definitions
+                    .latest(tenant, process_id)
+                    .ok_or_else(|| Error::NoSuchProcess {
+                        process_id: process_id.clone(),
+                        version: None,
+                    })
+            }
             Definition::Version(process_id, version) => {
-                let missing = || Error::NoSuchProcess { process_id: process_id.clone(), version: Some(*version) };
+                let missing = || Error::NoSuchProcess {
+                    process_id: process_id.clone(),
+                    version: Some(*version),
+                };
                 if let Some(latest) = definitions.latest(tenant, process_id)
                     && latest.row.version == *version
                 {
                     return Ok(latest);
                 }
                 let filter = tidegate_store::DefinitionFilter {
+                    kind: Some(tidegate_store::DefinitionKind::Process),
                     process_id: Some(process_id.clone()),
                     latest: false,
                     tenant: Some(tenant.to_owned()),
@@ -198,7 +231,9 @@ impl Runtime {
                 let shared = self.shared().clone();
                 let version = *version;
                 let found = blocking(move || {
-                    let rows = shared.store.definitions(&filter, tidegate_store::Page::first(10_000))?;
+                    let rows = shared
+                        .store
+                        .definitions(&filter, tidegate_store::Page::first(10_000))?;
                     match rows.into_iter().find(|row| row.version == version) {
                         Some(row) => shared.definitions.get(&*shared.store, row.key),
                         None => Ok(None),
@@ -227,11 +262,16 @@ impl Runtime {
         reason: Option<String>,
         actor: &str,
     ) -> Result<InstanceRow, Error> {
-        let cause = Cause::Operator { actor: actor.to_owned(), reason: reason.clone() };
+        let cause = Cause::Operator {
+            actor: actor.to_owned(),
+            reason: reason.clone(),
+        };
         let command = Box::new(Command::new(CommandKind::Cancel, cause));
         let owner = self.inner.owners.of_key(instance.get());
         let before = self.instance_row(instance).await?;
-        let row = self.ask(owner, |reply| Message::Control(instance, command, reply)).await?;
+        let row = self
+            .ask(owner, |reply| Message::Control(instance, command, reply))
+            .await?;
         if before.sub_status != row.sub_status {
             let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
             audit.subject = Some(instance.to_string());
@@ -253,7 +293,16 @@ impl Runtime {
         actor: &str,
     ) -> Result<Acceptance, Error> {
         let actor = actor.to_owned();
-        self.move_instance(instance, Stimulus::SetVariables { instance, variables, actor }, None).await
+        self.move_instance(
+            instance,
+            Stimulus::SetVariables {
+                instance,
+                variables,
+                actor,
+            },
+            None,
+        )
+        .await
     }
 
     async fn move_instance(
@@ -262,7 +311,12 @@ impl Runtime {
         stimulus: Stimulus,
         lease: Option<(ElementInstanceKey, String)>,
     ) -> Result<Acceptance, Error> {
-        let order = Box::new(MoveOrder { stimulus, instance, source: Some("http.api"), lease });
+        let order = Box::new(MoveOrder {
+            stimulus,
+            instance,
+            source: Some("http.api"),
+            lease,
+        });
         let owner = self.inner.owners.of_key(instance.get());
         self.ask(owner, |reply| Message::Move(order, reply)).await
     }
@@ -288,14 +342,19 @@ impl Runtime {
     ) -> Result<Published, Error> {
         let ttl = request.ttl.unwrap_or(self.shared().options.message_ttl);
         let tenant = request.tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
-        let owner = self.inner.owners.of_message(&tenant, &request.name, &request.correlation_key);
+        let owner = self
+            .inner
+            .owners
+            .of_message(&tenant, &request.name, &request.correlation_key);
         let order = Box::new(PublishOrder {
             tenant: tenant.into(),
             name: request.name,
             correlation_key: request.correlation_key,
             variables: request.variables,
             // A century is for ever.
-            ttl_ms: i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX).min(100 * 365 * 24 * 3_600_000),
+            ttl_ms: i64::try_from(ttl.as_millis())
+                .unwrap_or(i64::MAX)
+                .min(100 * 365 * 24 * 3_600_000),
             message_id: request.message_id,
             source: request.source,
             accept_only,
@@ -337,7 +396,8 @@ impl Runtime {
         lease_token: &str,
         variables: Variables,
     ) -> Result<Acceptance, Error> {
-        self.report_job(job, lease_token, JobOutcome::Complete { variables }).await
+        self.report_job(job, lease_token, JobOutcome::Complete { variables })
+            .await
     }
 
     /// Reports a technical failure of a leased job.
@@ -352,9 +412,21 @@ impl Runtime {
         retries: Option<u32>,
         backoff: Option<Duration>,
     ) -> Result<Acceptance, Error> {
-        let retry_at =
-            backoff.map(|b| self.shared().now().plus_ms(i64::try_from(b.as_millis()).unwrap_or(i64::MAX)));
-        self.report_job(job, lease_token, JobOutcome::Fail { message, retries, retry_at }).await
+        let retry_at = backoff.map(|b| {
+            self.shared()
+                .now()
+                .plus_ms(i64::try_from(b.as_millis()).unwrap_or(i64::MAX))
+        });
+        self.report_job(
+            job,
+            lease_token,
+            JobOutcome::Fail {
+                message,
+                retries,
+                retry_at,
+            },
+        )
+        .await
     }
 
     /// Ends a leased job in a BPMN error.
@@ -369,7 +441,16 @@ impl Runtime {
         message: String,
         variables: Variables,
     ) -> Result<Acceptance, Error> {
-        self.report_job(job, lease_token, JobOutcome::Error { code, message, variables }).await
+        self.report_job(
+            job,
+            lease_token,
+            JobOutcome::Error {
+                code,
+                message,
+                variables,
+            },
+        )
+        .await
     }
 
     async fn report_job(
@@ -379,10 +460,18 @@ impl Runtime {
         outcome: JobOutcome,
     ) -> Result<Acceptance, Error> {
         let store = self.shared().store.clone();
-        let row = blocking(move || store.job(job)).await?.ok_or(Error::NoSuchJob(job.get()))?;
+        let row = blocking(move || store.job(job))
+            .await?
+            .ok_or(Error::NoSuchJob(job.get()))?;
         let worker = row.worker.unwrap_or_default();
-        let stimulus = Stimulus::JobOutcome { instance: row.instance, job, outcome, worker };
-        self.move_instance(row.instance, stimulus, Some((job, lease_token.to_owned()))).await
+        let stimulus = Stimulus::JobOutcome {
+            instance: row.instance,
+            job,
+            outcome,
+            worker,
+        };
+        self.move_instance(row.instance, stimulus, Some((job, lease_token.to_owned())))
+            .await
     }
 
     /// Gives a user task to a person, or back to all.
@@ -399,10 +488,17 @@ impl Runtime {
         if assignee.is_some() && row.assignee.is_some() && row.assignee != assignee {
             return Err(Error::UserTaskClaimed { task: task.get() });
         }
-        let cause = Cause::Client { actor: actor.to_owned() };
-        let command = Box::new(Command::new(CommandKind::AssignUserTask { task, assignee }, cause));
+        let cause = Cause::Client {
+            actor: actor.to_owned(),
+        };
+        let command = Box::new(Command::new(
+            CommandKind::AssignUserTask { task, assignee },
+            cause,
+        ));
         let owner = self.inner.owners.of_key(row.instance.get());
-        self.ask(owner, |reply| Message::Control(row.instance, command, reply)).await.map(drop)
+        self.ask(owner, |reply| Message::Control(row.instance, command, reply))
+            .await
+            .map(drop)
     }
 
     /// Completes a user task.
@@ -416,14 +512,20 @@ impl Runtime {
         actor: &str,
     ) -> Result<Acceptance, Error> {
         let row = self.user_task_row(task).await?;
-        let stimulus =
-            Stimulus::CompleteUserTask { instance: row.instance, task, variables, actor: actor.to_owned() };
+        let stimulus = Stimulus::CompleteUserTask {
+            instance: row.instance,
+            task,
+            variables,
+            actor: actor.to_owned(),
+        };
         self.move_instance(row.instance, stimulus, None).await
     }
 
     async fn user_task_row(&self, task: ElementInstanceKey) -> Result<tidegate_store::UserTaskRow, Error> {
         let store = self.shared().store.clone();
-        blocking(move || store.user_task(task)).await?.ok_or(Error::NoSuchUserTask(task.get()))
+        blocking(move || store.user_task(task))
+            .await?
+            .ok_or(Error::NoSuchUserTask(task.get()))
     }
 
     /// Tries once more what an incident stopped.
@@ -437,9 +539,15 @@ impl Runtime {
         actor: &str,
     ) -> Result<Acceptance, Error> {
         let store = self.shared().store.clone();
-        let row = blocking(move || store.incident(incident)).await?.ok_or(Error::NoSuchIncident(incident))?;
-        let stimulus =
-            Stimulus::RetryIncident { instance: row.instance, incident, retries, actor: actor.to_owned() };
+        let row = blocking(move || store.incident(incident))
+            .await?
+            .ok_or(Error::NoSuchIncident(incident))?;
+        let stimulus = Stimulus::RetryIncident {
+            instance: row.instance,
+            incident,
+            retries,
+            actor: actor.to_owned(),
+        };
         let acceptance = self.move_instance(row.instance, stimulus, None).await?;
         let mut audit = self.shared().audit("IncidentRetryRequested", actor, None);
         audit.subject = Some(incident.to_string());
@@ -583,7 +691,9 @@ impl Runtime {
     /// Unknown source; it is running.
     pub async fn force_stop_source(&self, name: &str, actor: &str) -> Result<RuntimeStatus, Error> {
         if self.inner.sources.force_stop(name).await? {
-            let mut audit = self.shared().audit("IngressSourceForceStopRequested", actor, None);
+            let mut audit = self
+                .shared()
+                .audit("IngressSourceForceStopRequested", actor, None);
             audit.subject = Some(name.to_owned());
             self.shared().write_audit(audit).await;
         }
@@ -599,23 +709,38 @@ impl Runtime {
             (false, false) => None,
         };
         let store = self.shared().store_health.lock().clone();
-        let depth = self.shared().queue_depth.load(std::sync::atomic::Ordering::Relaxed);
+        let depth = self
+            .shared()
+            .queue_depth
+            .load(std::sync::atomic::Ordering::Relaxed);
         let limit = self.shared().options.queue_max_depth;
         let overfull = limit.filter(|limit| depth > *limit && !quiescence.is_accepting());
         vec![
             Check {
                 name: "gate",
-                grade: if gate.is_some() { Grade::Degraded } else { Grade::Healthy },
+                grade: if gate.is_some() {
+                    Grade::Degraded
+                } else {
+                    Grade::Healthy
+                },
                 reason: gate.map(str::to_owned),
             },
             Check {
                 name: "queue",
-                grade: if overfull.is_some() { Grade::Degraded } else { Grade::Healthy },
+                grade: if overfull.is_some() {
+                    Grade::Degraded
+                } else {
+                    Grade::Healthy
+                },
                 reason: overfull.map(|limit| format!("{depth} stimuli wait; the limit is {limit}")),
             },
             Check {
                 name: "store",
-                grade: if store.is_some() { Grade::Unhealthy } else { Grade::Healthy },
+                grade: if store.is_some() {
+                    Grade::Unhealthy
+                } else {
+                    Grade::Healthy
+                },
                 reason: store.map(|error| error.to_string()),
             },
         ]
@@ -629,7 +754,10 @@ impl Runtime {
         let at_most = self.shared().options.reserve();
         let kept = self.shared().write_kept_audit();
         if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
-            tracing::error!(entries = self.shared().outbox.len(), "audit entries stay in the log only");
+            tracing::error!(
+                entries = self.shared().outbox.len(),
+                "audit entries stay in the log only"
+            );
         }
         if !self.inner.tasks.clone().join(at_most).await {
             tracing::error!("the store is not closed: a thread of the runtime still works in it");
@@ -649,6 +777,8 @@ impl Runtime {
 
     pub(crate) async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {
         let store = self.shared().store.clone();
-        blocking(move || store.instance(instance)).await?.ok_or(Error::NoSuchInstance(instance))
+        blocking(move || store.instance(instance))
+            .await?
+            .ok_or(Error::NoSuchInstance(instance))
     }
 }

@@ -10,9 +10,9 @@ use tidegate_store::{AuditRow, Batch, Commit, CommitError, Error as StoreError, 
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::activity::Activities;
+use crate::audit::Outbox;
 use crate::clock::Clock;
 use crate::definitions::Definitions;
-use crate::audit::Outbox;
 use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
@@ -96,8 +96,18 @@ pub(crate) struct SharedParts {
 
 impl Shared {
     pub(crate) fn new(parts: SharedParts) -> Self {
-        let SharedParts { shell, generation, epoch, key_floor, options, clock, store, activities, definitions, tokio } =
-            parts;
+        let SharedParts {
+            shell,
+            generation,
+            epoch,
+            key_floor,
+            options,
+            clock,
+            store,
+            activities,
+            definitions,
+            tokio,
+        } = parts;
         let registry = Registry::new(options.owners);
         Self {
             shell,

@@ -65,7 +65,10 @@ impl Tasks {
             };
             if tokio::time::timeout_at(until, ended).await.is_err() {
                 have_all_ended = false;
-                tracing::error!(thread = name, "a thread of the runtime did not end in time; it is left");
+                tracing::error!(
+                    thread = name,
+                    "a thread of the runtime did not end in time; it is left"
+                );
             } else if thread.join().is_err() {
                 tracing::error!(thread = name, "a thread of the runtime ended badly");
             }

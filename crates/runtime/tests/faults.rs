@@ -35,13 +35,27 @@ async fn a_full_disk_is_told_loses_nothing_and_is_survived() {
     let refused = refused.expect("a full disk refuses");
     assert_eq!(refused.code(), "store-full", "{refused}");
     assert!(refused.to_string().contains("t.db"), "{refused}");
-    let store_check = || stand.runtime.readiness().into_iter().find(|check| check.name == "store").unwrap();
+    let store_check = || {
+        stand
+            .runtime
+            .readiness()
+            .into_iter()
+            .find(|check| check.name == "store")
+            .unwrap()
+    };
     assert_eq!(store_check().grade, Grade::Unhealthy);
-    assert_eq!(stand.runtime.instance(waiting).await.unwrap().row.sub_status, SubStatus::Suspended);
+    assert_eq!(
+        stand.runtime.instance(waiting).await.unwrap().row.sub_status,
+        SubStatus::Suspended
+    );
 
     store.limit_pages(1_000_000).unwrap();
     stand.publish("go", "k", "{}").await;
-    let ended = stand.runtime.wait(waiting, Duration::from_secs(20)).await.unwrap();
+    let ended = stand
+        .runtime
+        .wait(waiting, Duration::from_secs(20))
+        .await
+        .unwrap();
     assert_eq!(ended.sub_status, SubStatus::Finished);
     assert_eq!(store_check().grade, Grade::Healthy);
     stand.idle().await;
@@ -50,16 +64,25 @@ async fn a_full_disk_is_told_loses_nothing_and_is_survived() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_the_end_every_call_is_answered_and_no_thread_is_left() {
     let stand = stand().await;
-    stand.deploy(line("t", &[("a", task("a", "demo.noop", &[]))])).await;
+    stand
+        .deploy(line("t", &[("a", task("a", "demo.noop", &[]))]))
+        .await;
     stand.runtime.drain(DrainTrigger::ShellDeactivation).await;
     stand.runtime.close().await;
     stand.runtime.close().await;
     let refused = stand.runtime.start(StartRequest::latest("t")).await.unwrap_err();
     assert_eq!(refused.code(), "runtime-stopped");
-    assert!(stand.runtime.activate_jobs(jobs("x", Duration::from_secs(60))).await.unwrap().is_empty());
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    });
+    assert!(
+        stand
+            .runtime
+            .activate_jobs(jobs("x", Duration::from_secs(60)))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let threads = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
     let left: Vec<String> = threads.filter(|name| name.starts_with("tidegate-own")).collect();
     // The other tests of this file have owners of their own; this one's are joined.
     assert!(left.len() <= 2, "{left:?}");

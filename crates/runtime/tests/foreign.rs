@@ -15,23 +15,35 @@ fn conformance(test: &str) -> Option<PathBuf> {
         return Some(folder);
     }
     eprintln!("SKIPPED {test}: ../shared/conformance is absent");
-    assert!(std::env::var("TIDEGATE_REQUIRE").as_deref() != Ok("1"), "../shared/conformance is required here");
+    assert!(
+        std::env::var("TIDEGATE_REQUIRE").as_deref() != Ok("1"),
+        "../shared/conformance is required here"
+    );
     None
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_interchange_reference_is_deployed_or_refused_for_a_right_reason() {
-    let Some(folder) = conformance("every_interchange_reference_is_deployed_or_refused_for_a_right_reason") else {
+    let Some(folder) = conformance("every_interchange_reference_is_deployed_or_refused_for_a_right_reason")
+    else {
         return;
     };
     let stand = stand().await;
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder.join("miwg/Reference")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder.join("miwg/Reference"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     let (mut deployed, mut refused) = (0, 0);
-    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "bpmn")) {
+    for path in files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "bpmn"))
+    {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let resource = Resource { name: name.clone(), bytes: std::fs::read(path).unwrap() };
+        let resource = Resource {
+            name: name.clone(),
+            bytes: std::fs::read(path).unwrap(),
+        };
         match stand.runtime.deploy(vec![resource], None, "test").await {
             Ok(_) => deployed += 1,
             Err(tidegate::Error::NotDeployable(diagnostics)) => {
@@ -39,7 +51,10 @@ async fn every_interchange_reference_is_deployed_or_refused_for_a_right_reason()
                 let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
                 for error in &errors {
                     let is_of_the_file = error.code == "no-executable-process";
-                    assert!(is_of_the_file || error.line > 0 && error.column > 0, "{name}: {error} has no place");
+                    assert!(
+                        is_of_the_file || error.line > 0 && error.column > 0,
+                        "{name}: {error} has no place"
+                    );
                     assert!(error.hint.is_some(), "{name}: {error} has no cure");
                 }
                 let codes: BTreeSet<&str> = errors.iter().map(|error| error.code.as_str()).collect();

@@ -121,10 +121,11 @@ impl Shell {
 
 fn rejection_status(rejection: &tidegate::model::Rejection) -> StatusCode {
     use tidegate::model::Rejection::{
-        AlreadyStarted, Ended, NoStart, NoSuchIncident, NoSuchJob, NoSuchScope, NoSuchUserTask, NotWaiting,
+        AlreadyStarted, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope, NoSuchUserTask,
+        NotWaiting,
     };
     match rejection {
-        Ended(_) | AlreadyStarted | NotWaiting(_) => StatusCode::CONFLICT,
+        Ended(_) | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
         NoStart => StatusCode::UNPROCESSABLE_ENTITY,
         NoSuchJob(_) | NoSuchUserTask(_) | NoSuchIncident(_) | NoSuchScope(_) => StatusCode::NOT_FOUND,
     }

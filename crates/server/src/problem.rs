@@ -1,6 +1,6 @@
 //! RFC 9457 problem documents: the one form of every error on the wire.
 //!
-//! Handlers return a [`Problem`]; [`finish`] writes it, and turns whatever else ends as an error (an unknown route,
+//! Handlers return a [`Problem`]; `finish` writes it, and turns whatever else ends as an error (an unknown route,
 //! a wrong method, a panic) into one.
 
 use std::borrow::Cow;

@@ -11,6 +11,7 @@ mod jobs;
 mod messages;
 mod openapi;
 mod shells;
+mod signals;
 mod user_tasks;
 
 use axum::Router;
@@ -78,6 +79,7 @@ pub fn table() -> Vec<Route> {
             instances::cancel,
         ),
         post("/messages", MessagesWrite, messages::publish),
+        post("/signals", MessagesWrite, signals::broadcast),
         post("/jobs/activate", JobsWork, jobs::activate),
         post("/jobs/{key}/complete", JobsWork, jobs::complete),
         post("/jobs/{key}/fail", JobsWork, jobs::fail),

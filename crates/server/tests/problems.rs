@@ -28,15 +28,7 @@ async fn bad_input_is_refused_by_name() {
             "route-not-found",
             "/api/v1/nothing",
         ),
-        (
-            "POST",
-            "/signals",
-            JSON,
-            "{}",
-            404,
-            "route-not-found",
-            "openapi.json",
-        ),
+        ("POST", "/signals", JSON, "{}", 400, "invalid-request", "name"),
         (
             "PUT",
             "/process-instances",

@@ -9,8 +9,8 @@ use tidegate_model::{
 
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow, LeaseRequest,
-    MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow,
+    LeaseRequest, MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// Commits that are written together and synced once.

@@ -294,11 +294,23 @@ pub struct DeadLetterRow {
     pub died_at: Timestamp,
 }
 
-/// A process definition.
+/// What a definition defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefinitionKind {
+    /// A process.
+    Process,
+    /// A decision.
+    Decision,
+}
+
+/// A process or decision definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionRow {
     /// Its key.
     pub key: DefinitionKey,
+    /// What it defines.
+    pub kind: DefinitionKind,
     /// The deployment that brought it.
     pub deployment: DeploymentKey,
     /// The resource it stands in.
@@ -307,7 +319,7 @@ pub struct DefinitionRow {
     pub resource_name: String,
     /// SHA-256 of the resource, hexadecimal.
     pub checksum: String,
-    /// Its BPMN id.
+    /// Its BPMN id, or the decision's id.
     pub process_id: Arc<str>,
     /// Its version, from 1, by (process id, tenant).
     pub version: u32,
@@ -373,6 +385,8 @@ pub struct InstanceFilter {
 /// Which definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionFilter {
+    /// Of this kind.
+    pub kind: Option<DefinitionKind>,
     /// Of this process id.
     pub process_id: Option<String>,
     /// Only the newest version of each process id.

@@ -33,7 +33,9 @@ struct Wrapped(MemoryStore);
 
 impl Place for Wrapped {
     fn open(&self) -> Arc<dyn Store> {
-        Arc::new(tidegate_store::faulty::FaultyStore::new(Arc::new(self.0.reopen())))
+        Arc::new(tidegate_store::faulty::FaultyStore::new(Arc::new(
+            self.0.reopen(),
+        )))
     }
 }
 

@@ -16,7 +16,7 @@ use super::configure::Callers;
 use super::greeting::greet;
 use super::signals::Signals;
 use super::token::{self, Token};
-use crate::exit;
+use crate::{exit, scripts};
 
 /// A start that is nearly over is let come to its end when a stop is asked for, so that what it began is drained.
 const START_GRACE: Duration = Duration::from_secs(1);
@@ -137,6 +137,8 @@ fn begin(config: &Config, store: Arc<dyn Store>) -> JoinHandle<Result<Runtime, t
     if config.demo {
         builder = builder.demo_activities();
     }
+    // The runtime holds it; its workers end with the runtime.
+    builder = scripts::with_scripts(builder, &scripts::handler());
     tokio::spawn(builder.start())
 }
 

@@ -12,7 +12,6 @@ const CONTAINERS: &[&str] = &["subProcess", "transaction", "adHocSubProcess"];
 const PASSIVE: &[&str] = &[
     "adHocOrdering",
     "artifact",
-    "association",
     "auditing",
     "category",
     "completionCondition",
@@ -50,6 +49,7 @@ const PASSIVE: &[&str] = &[
 pub(super) struct Collected {
     pub(super) nodes: Vec<FlowNode>,
     pub(super) flows: Vec<(NodeId, Option<ElementIndex>)>,
+    pub(super) associations: Vec<NodeId>,
 }
 
 /// One flow node that is not read yet.
@@ -88,6 +88,8 @@ pub(super) fn collect(document: &Document, process: NodeId, diagnostics: &mut Ve
             }
         } else if tag == "sequenceFlow" {
             found.flows.push((node, scope));
+        } else if tag == "association" {
+            found.associations.push(node);
         } else if !PASSIVE.contains(&tag) {
             diagnostics.push(
                 Diagnostic::error(

@@ -37,6 +37,7 @@ pub(super) fn connect(
             definition.flows.push(flow);
         }
     }
+    links(document, nodes, definition, diagnostics);
     for (position, node) in nodes.iter().enumerate() {
         let element = document.get(*node);
         let index = ElementIndex(position as u32);
@@ -58,6 +59,75 @@ pub(super) fn connect(
         if element.tag == "boundaryEvent" {
             attach(element, index, &ids, definition, diagnostics);
         }
+    }
+}
+
+/// The link event definition of a flow node, if that is what it is.
+fn link_of(document: &Document, node: NodeId) -> Option<&Element> {
+    let mut definitions = document
+        .children(node)
+        .filter(|(_, child)| child.tag.ends_with("EventDefinition"));
+    let (_, first) = definitions.next()?;
+    (first.tag == "linkEventDefinition" && definitions.next().is_none()).then_some(first)
+}
+
+/// Makes a flow from each link that throws to the link of its name that catches, in the same scope.
+fn links(
+    document: &Document,
+    nodes: &[NodeId],
+    definition: &mut Definition,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let links = nodes.iter().enumerate().filter_map(|(position, node)| {
+        let element = document.get(*node);
+        let link = link_of(document, *node)?;
+        let name = link.name().filter(|name| !name.trim().is_empty());
+        Some((position, element, name.or(element.name()).unwrap_or_default()))
+    });
+    let links: Vec<(usize, &Element, &str)> = links.collect();
+    let mut targets: HashMap<(Option<ElementIndex>, &str), usize> = HashMap::new();
+    for &(position, element, name) in &links {
+        if element.tag == "intermediateCatchEvent"
+            && targets
+                .insert((definition.elements[position].parent, name), position)
+                .is_some()
+        {
+            diagnostics.push(
+                Diagnostic::error(
+                    "duplicate-link",
+                    format!("there is more than one catching link `{name}`"),
+                )
+                .hint("give each link its own name")
+                .at(element.position)
+                .element(element.id()),
+            );
+        }
+    }
+    for &(position, element, name) in &links {
+        if element.tag != "intermediateThrowEvent" {
+            continue;
+        }
+        let Some(&target) = targets.get(&(definition.elements[position].parent, name)) else {
+            diagnostics.push(
+                Diagnostic::error(
+                    "link-without-target",
+                    format!("no link of this scope catches `{name}`"),
+                )
+                .hint("add a catching link event of the same name")
+                .at(element.position)
+                .element(element.id()),
+            );
+            continue;
+        };
+        let index = FlowIndex(definition.flows.len() as u32);
+        definition.elements[position].outgoing.push(index);
+        definition.elements[target].incoming.push(index);
+        definition.flows.push(Flow {
+            id: name.into(),
+            source: ElementIndex(position as u32),
+            target: ElementIndex(target as u32),
+            condition: None,
+        });
     }
 }
 

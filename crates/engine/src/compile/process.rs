@@ -1,14 +1,15 @@
 //! One process: collect, read each element, connect, check.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tidegate_model::document::{Document, Element, Namespace, NodeId};
 use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::collect::{FlowNode, collect};
-use crate::compile::{CompileOptions, Reader, VENDORS, graph, structure};
+use crate::compile::reader::Part;
+use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
-use crate::element::{Class, Row};
+use crate::element::{Class, Row, Shape};
 use crate::mapping;
 
 /// More tokens at once than this is a mistake, and would be too much work for one step.
@@ -24,8 +25,13 @@ pub(super) fn compile(
     let nodes: Vec<NodeId> = found.nodes.iter().map(|node| node.node).collect();
     let before = diagnostics.len();
     let mut elements = Vec::with_capacity(found.nodes.len());
-    for node in &found.nodes {
-        elements.extend(read(document, node, options, diagnostics));
+    let mut parts = Vec::new();
+    for (position, node) in found.nodes.iter().enumerate() {
+        let Some((info, of_event)) = read(document, node, options, diagnostics) else {
+            continue;
+        };
+        parts.extend(of_event.into_iter().map(|part| (position, part)));
+        elements.push(info);
     }
     if elements.len() < nodes.len() {
         // The graph is checked all the same, so that everything that is wrong is said at once.
@@ -39,11 +45,43 @@ pub(super) fn compile(
         elements,
         flows: Vec::new(),
         starts: Vec::new(),
+        correlations: crate::element::message_correlations(document),
         limits: options.limits,
+        listeners: Vec::new(),
+        has_late_joins: false,
     };
     graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
+    compensation::connect(
+        document,
+        &nodes,
+        &found.associations,
+        &mut definition,
+        diagnostics,
+    );
     structure::check(document, process, &nodes, &mut definition, diagnostics);
+    definition.has_late_joins = definition
+        .elements
+        .iter()
+        .any(|element| element.behaviour.shape() == Shape::Late);
+    for (position, part) in parts {
+        add_part(&mut definition, position, part);
+    }
     Some(Arc::new(definition))
+}
+
+/// Adds a definition of an event that has several, behind all flow nodes.
+fn add_part(definition: &mut Definition, event: usize, part: Part) {
+    let index = ElementIndex(definition.elements.len() as u32);
+    let Part { id, behaviour } = part;
+    let of = &mut definition.elements[event];
+    of.parts.push(index);
+    let part = ElementInfo {
+        id,
+        name: None,
+        part_of: Some(ElementIndex(event as u32)),
+        ..blank(of.kind, of.parent, Box::new(behaviour))
+    };
+    definition.elements.push(part);
 }
 
 /// Checks the graph of a process whose elements could not all be read.
@@ -66,7 +104,10 @@ fn refused(
         elements: elements.collect(),
         flows: Vec::new(),
         starts: Vec::new(),
+        correlations: Vec::new(),
         limits: super::Limits::default(),
+        listeners: Vec::new(),
+        has_late_joins: false,
     };
     graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);
     None
@@ -77,23 +118,31 @@ fn read(
     node: &FlowNode,
     options: &CompileOptions,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Option<ElementInfo> {
+) -> Option<(ElementInfo, Vec<Part>)> {
     let element = document.get(node.node);
     let mut reader = Reader::new(document, node.node, node.parent, options, diagnostics);
+    let mut repetition = None;
+    let mut declared = Vec::new();
     let mut start_quantity = 1;
     let mut completion_quantity = 1;
     if node.row.class == Class::Activity {
-        activity(&mut reader);
+        repetition = crate::element::read_repetition(&mut reader);
+        declared = reader.declared();
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
     let mapping = mapping::read(&mut reader);
     let behaviour = (node.row.read)(&mut reader)?;
+    let parts = std::mem::take(&mut reader.parts);
     let mut info = info(element, node.row, node.parent, behaviour);
     info.mapping = mapping;
     info.start_quantity = start_quantity;
     info.completion_quantity = completion_quantity;
-    Some(info)
+    info.repetition = repetition;
+    info.declared = declared;
+    info.is_for_compensation = node.row.class == Class::Activity
+        && element.attribute("isForCompensation").map(str::trim) == Some("true");
+    Some((info, parts))
 }
 
 fn info(
@@ -105,10 +154,23 @@ fn info(
     ElementInfo {
         id: element.id().unwrap_or_default().into(),
         name: element.name().filter(|name| !name.is_empty()).map(Arc::from),
-        kind: row.tag,
+        is_activity: row.class == Class::Activity,
+        ..blank(row.tag, parent, behaviour)
+    }
+}
+
+fn blank(
+    kind: &'static str,
+    parent: Option<ElementIndex>,
+    behaviour: Box<dyn crate::element::Behaviour>,
+) -> ElementInfo {
+    ElementInfo {
+        id: "".into(),
+        name: None,
+        kind,
         parent,
         behaviour,
-        is_activity: row.class == Class::Activity,
+        is_activity: false,
         incoming: Vec::new(),
         outgoing: Vec::new(),
         default: None,
@@ -118,22 +180,16 @@ fn info(
         mapping: None,
         start_quantity: 1,
         completion_quantity: 1,
-    }
-}
-
-/// What is not executed yet about any activity.
-fn activity(reader: &mut Reader<'_>) {
-    let document = reader.document;
-    for (tag, what) in [
-        ("multiInstanceLoopCharacteristics", "a multi-instance activity"),
-        ("standardLoopCharacteristics", "a loop activity"),
-    ] {
-        if document.child(reader.node, tag).is_some() {
-            let _: Option<()> = reader.unsupported(what);
-        }
-    }
-    if reader.element.attribute("isForCompensation") == Some("true") {
-        let _: Option<()> = reader.unsupported("a compensation activity");
+        listeners: Vec::new(),
+        parts: Vec::new(),
+        part_of: None,
+        instantiated_by: None,
+        reach: OnceLock::new(),
+        declared: Vec::new(),
+        repetition: None,
+        is_for_compensation: false,
+        compensation: None,
+        compensation_sub_process: None,
     }
 }
 

@@ -1,11 +1,16 @@
 //! What an element reads itself with: its XML, and the place its findings go.
 
+use std::sync::Arc;
+
 use tidegate_expression::SyntaxError;
 use tidegate_model::document::{Document, Element, NodeId, Position};
 use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::{CompileOptions, VENDORS};
-use crate::element::{ErrorCatch, Trigger, read_message, read_timer};
+use crate::element::{
+    Catch, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message, read_signal,
+    read_timer,
+};
 use crate::text::{Computed, Text};
 
 /// One element that is being read.
@@ -16,7 +21,15 @@ pub(crate) struct Reader<'a> {
     /// The sub-process around it.
     pub(crate) parent: Option<ElementIndex>,
     pub(crate) options: &'a CompileOptions,
+    /// The parts of an event with several definitions.
+    pub(super) parts: Vec<Part>,
     diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+/// One of several definitions of an event.
+pub(super) struct Part {
+    pub(super) id: Arc<str>,
+    pub(super) behaviour: EventPart,
 }
 
 /// An `error` element of the file.
@@ -39,7 +52,21 @@ impl<'a> Reader<'a> {
             element: document.get(node),
             parent,
             options,
+            parts: Vec::new(),
             diagnostics,
+        }
+    }
+
+    /// Reads another element of the file in the place of this one.
+    pub(crate) fn inside(&mut self, node: NodeId) -> Reader<'_> {
+        Reader {
+            parts: Vec::new(),
+            document: self.document,
+            node,
+            element: self.document.get(node),
+            parent: self.parent,
+            options: self.options,
+            diagnostics: self.diagnostics,
         }
     }
 
@@ -116,13 +143,151 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reads the timer or message that the element waits for.
-    pub(crate) fn trigger(&mut self, definition: &NodeId) -> Option<Trigger> {
-        match self.tag(*definition) {
-            "timerEventDefinition" => read_timer(self, *definition).map(Trigger::Timer),
-            "messageEventDefinition" => read_message(self, *definition).map(Trigger::Message),
-            _ => self.unsupported_event(std::slice::from_ref(definition)),
+    /// Reads what an event definition catches.
+    fn catch(&mut self, definition: NodeId) -> Option<Catch> {
+        let trigger = match self.tag(definition) {
+            "timerEventDefinition" => read_timer(self, definition).map(Trigger::Timer),
+            "messageEventDefinition" => read_message(self, definition).map(Trigger::Message),
+            "signalEventDefinition" => read_signal(self, definition).map(Trigger::Signal),
+            "conditionalEventDefinition" => read_condition(self, definition).map(Trigger::Condition),
+            "errorEventDefinition" => return self.error_catch(definition).map(Catch::Error),
+            "escalationEventDefinition" => return read_escalation(self, definition).map(Catch::Escalation),
+            _ => self.unsupported_event(&[definition]),
+        };
+        trigger.map(Catch::Trigger)
+    }
+
+    /// Reads everything that the element catches: itself where there is one definition, as parts where there are several.
+    /// `starts` where it creates instances.
+    pub(crate) fn catch_all(
+        &mut self,
+        definitions: &[NodeId],
+        is_interrupting: bool,
+        starts: bool,
+    ) -> Option<Option<Catch>> {
+        let all = self.needs_all_parts(definitions);
+        let mut read = Vec::with_capacity(definitions.len());
+        for &definition in definitions {
+            read.push(
+                self.catch(definition)
+                    .and_then(|catch| self.checked(catch, definition, starts, all)),
+            );
         }
+        let mut caught: Vec<Catch> = read.into_iter().collect::<Option<_>>()?;
+        if caught.len() == 1 {
+            return Some(caught.pop());
+        }
+        let (id, document) = (self.element.id().unwrap_or_default(), self.document);
+        for (position, (catch, definition)) in caught.into_iter().zip(definitions).enumerate() {
+            let own = document.get(*definition).id().map(Arc::from);
+            let part = Part {
+                id: own.unwrap_or_else(|| format!("{id}/{}", position + 1).into()),
+                behaviour: EventPart {
+                    catch,
+                    once: is_interrupting || all,
+                    starts,
+                },
+            };
+            self.parts.push(part);
+        }
+        Some(None)
+    }
+
+    /// True if all of several definitions must come.
+    pub(crate) fn needs_all_parts(&self, definitions: &[NodeId]) -> bool {
+        definitions.len() > 1 && self.element.attribute("parallelMultiple") == Some("true")
+    }
+
+    /// Refuses what cannot be caught where the event stands.
+    fn checked(&mut self, catch: Catch, definition: NodeId, starts: bool, all: bool) -> Option<Catch> {
+        let position = self.document.get(definition).position;
+        let computed =
+            |what: &str, hint: &str| (format!("{what}: there are no variables yet"), hint.to_owned());
+        let (message, hint) = match &catch {
+            Catch::Error(_) | Catch::Escalation(_) if all => {
+                return self.refuse_at(
+                    position,
+                    "event-definition-misplaced",
+                    "an error or escalation cannot be one of several events that must all come",
+                    "give it a boundary event of its own",
+                );
+            }
+            Catch::Error(_) | Catch::Escalation(_) if starts => {
+                return self.refuse_at(
+                    position,
+                    "event-definition-misplaced",
+                    "nothing throws an error or escalation before there is an instance",
+                    "put the start event into an event sub-process",
+                );
+            }
+            Catch::Trigger(Trigger::Message(message)) if starts && message.name.literal().is_none() => {
+                computed(
+                    "a message start event needs a fixed message name",
+                    "write the name without `=`",
+                )
+            }
+            Catch::Trigger(Trigger::Signal(signal)) if starts && signal.name.literal().is_none() => computed(
+                "a signal start event needs a fixed signal name",
+                "write the name without `=`",
+            ),
+            Catch::Trigger(Trigger::Timer(timer)) if starts && timer.fixed().is_none() => computed(
+                "a timer start event needs a fixed time",
+                "write an ISO 8601 date, duration or repetition",
+            ),
+            Catch::Trigger(Trigger::Condition(_)) if starts => {
+                self.warn(
+                    "condition-without-instance",
+                    "a conditional start event at the top is not watched: there are no variables outside an instance",
+                    "start the process by a request, a message or a signal",
+                );
+                return Some(catch);
+            }
+            Catch::Trigger(_) | Catch::Error(_) | Catch::Escalation(_) => return Some(catch),
+        };
+        self.refuse_at(position, "start-event-computed", &message, &hint)
+    }
+
+    /// The element of the file that an attribute of `holder` refers to; none inside when it refers to none.
+    pub(crate) fn referred(
+        &mut self,
+        holder: NodeId,
+        attribute: &str,
+        tag: &str,
+    ) -> Option<Option<&'a Element>> {
+        let document = self.document;
+        let Some(reference) = document.get(holder).attribute(attribute) else {
+            return Some(None);
+        };
+        let found = document.by_id(reference).map(|node| document.get(node));
+        match found.filter(|element| element.tag == tag) {
+            Some(element) => Some(Some(element)),
+            None => {
+                let position = document.get(holder).attribute_position(attribute);
+                let message = format!("there is no {tag} `{reference}`");
+                let hint = format!("set {attribute} to the id of a `{tag}` element");
+                self.refuse_at(position, "dangling-reference", &message, &hint)
+            }
+        }
+    }
+
+    /// Warns of something about the element.
+    pub(crate) fn warn(&mut self, code: &str, message: &str, hint: &str) {
+        let diagnostic = Diagnostic::warning(code, message)
+            .hint(hint)
+            .at(self.element.position)
+            .element(self.element.id());
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reads an element whose text is an expression, in its own language or that of the file.
+    pub(crate) fn expression_of(&mut self, element: &Element) -> Option<Computed> {
+        let of_file = || {
+            self.document
+                .get(self.document.root())
+                .attribute("expressionLanguage")
+        };
+        let language = element.attribute("language").or_else(of_file);
+        self.expression(element.text.trim(), language, element.position)
     }
 
     /// Reads the error that an error event definition refers to; none inside when it refers to none.
@@ -183,6 +348,48 @@ impl<'a> Reader<'a> {
         Text::read(text)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
+    }
+
+    /// Reads a text that is an expression, marked as one or not. Without a language of its own, that of the file.
+    pub(crate) fn expression(
+        &mut self,
+        text: &str,
+        language: Option<&str>,
+        position: Position,
+    ) -> Option<Computed> {
+        let document = self.document;
+        let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
+        Computed::read(text, language)
+            .map_err(|error| self.syntax(text, &error, position))
+            .ok()
+    }
+
+    /// The data objects and properties that stand in the element.
+    pub(crate) fn declared(&self) -> Vec<std::sync::Arc<str>> {
+        let own = self.document.children(self.node);
+        let own = own.filter(|(_, child)| matches!(child.tag.as_str(), "dataObject" | "property"));
+        let names = own.filter_map(|(_, child)| Some(self.data_name(child.id().or(child.name())?)));
+        names.map(std::sync::Arc::from).collect()
+    }
+
+    /// The variable that a reference to a data object, property, input, output or store stands for: its name, else its
+    /// id.
+    pub(crate) fn data_name(&self, reference: &str) -> String {
+        let found = self.document.by_id(reference).map(|node| self.document.get(node));
+        let Some(element) = found else {
+            return reference.to_owned();
+        };
+        let name = element.name().map(str::trim).filter(|name| !name.is_empty());
+        let behind = ["dataObjectRef", "dataStoreRef"]
+            .into_iter()
+            .find_map(|attribute| self.document.by_id(element.attribute(attribute)?))
+            .map(|node| self.document.get(node));
+        // All references to one data object are one variable.
+        let of_object = behind
+            .and_then(|object| object.name())
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        of_object.or(name).unwrap_or(reference).to_owned()
     }
 
     /// Reads FEEL, with or without the leading `=`.

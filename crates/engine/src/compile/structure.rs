@@ -17,9 +17,19 @@ pub(super) fn check(
         checker.node(definition, position, diagnostics);
     }
     let scopes = Scopes::of(definition);
+    definition.listeners = listeners(definition, &scopes.top);
+    instantiating_gateways(definition, &scopes.top);
     definition.starts = checker.process_starts(definition, process, &scopes.top, diagnostics);
     for (position, inside) in scopes.inside.iter().enumerate() {
-        if definition.elements[position].kind == "subProcess" {
+        if matches!(
+            definition.elements[position].kind,
+            "subProcess" | "transaction" | "adHocSubProcess"
+        ) {
+            definition.elements[position].listeners = listeners(definition, inside);
+        }
+        if definition.elements[position].kind == "adHocSubProcess" {
+            definition.elements[position].starts = implicit_starts(definition, inside);
+        } else if matches!(definition.elements[position].kind, "subProcess" | "transaction") {
             definition.elements[position].starts =
                 checker.sub_process_starts(definition, position, inside, diagnostics);
         }
@@ -78,6 +88,16 @@ impl Checker<'_> {
                 "a sequence flow leads into a start event",
                 "end it elsewhere",
             ),
+            "subProcess"
+                if info.behaviour.is_listener()
+                    && !(info.incoming.is_empty() && info.outgoing.is_empty()) =>
+            {
+                error(
+                    "event-sub-process-with-flow",
+                    "a sequence flow is connected to an event sub-process",
+                    "remove the flow: its start event begins it",
+                )
+            }
             "endEvent" if !info.outgoing.is_empty() => error(
                 "end-event-with-outgoing",
                 "a sequence flow leads out of an end event",
@@ -225,6 +245,15 @@ impl Checker<'_> {
         let events: Vec<ElementIndex> = events.collect();
         match events.as_slice() {
             [only] => vec![*only],
+            [] if info.behaviour.is_listener() => {
+                let finding = error(
+                    "event-sub-process-without-start",
+                    "an event sub-process must have a start event that says what begins it",
+                    "add a start event with an event definition",
+                );
+                self.report(info, element, finding, diagnostics);
+                Vec::new()
+            }
             [] => {
                 let starts = implicit_starts(definition, inside);
                 if starts.is_empty() {
@@ -255,7 +284,8 @@ impl Checker<'_> {
         let events = top
             .iter()
             .filter(|index| definition.element(**index).kind == "startEvent");
-        let mut open: Vec<ElementIndex> = definition.starts.iter().chain(events).copied().collect();
+        let starts = definition.starts.iter().chain(&definition.listeners);
+        let mut open: Vec<ElementIndex> = starts.chain(events).copied().collect();
         while let Some(index) = open.pop() {
             if std::mem::replace(&mut seen[index.index()], true) {
                 continue;
@@ -264,6 +294,9 @@ impl Checker<'_> {
             open.extend(info.outgoing.iter().map(|flow| definition.flow(*flow).target));
             open.extend(&info.boundaries);
             open.extend(&info.starts);
+            open.extend(&info.listeners);
+            open.extend(info.compensation);
+            open.extend(info.compensation_sub_process);
         }
         for (element, info) in definition.elements.iter().enumerate() {
             if !seen[element] {
@@ -278,11 +311,34 @@ impl Checker<'_> {
     }
 }
 
+/// The event sub-processes of a scope.
+fn listeners(definition: &Definition, scope: &[ElementIndex]) -> Vec<ElementIndex> {
+    let listens = |index: &ElementIndex| definition.element(*index).behaviour.is_listener();
+    scope.iter().copied().filter(listens).collect()
+}
+
+/// Marks the events that create instances from behind a gateway.
+fn instantiating_gateways(definition: &mut Definition, top: &[ElementIndex]) {
+    for &gateway in top {
+        let info = definition.element(gateway);
+        if info.kind != "eventBasedGateway" || !info.behaviour.instantiates() || !info.incoming.is_empty() {
+            continue;
+        }
+        for flow in info.outgoing.clone() {
+            let event = definition.flow(flow).target;
+            definition.elements[event.index()].instantiated_by = Some(gateway);
+        }
+    }
+}
+
 /// Without a start event, everything that no flow leads to begins at once.
 fn implicit_starts(definition: &Definition, scope: &[ElementIndex]) -> Vec<ElementIndex> {
     let begins = |index: &ElementIndex| {
         let info = definition.element(*index);
-        info.incoming.is_empty() && info.kind != "boundaryEvent"
+        info.incoming.is_empty()
+            && info.kind != "boundaryEvent"
+            && !info.behaviour.is_listener()
+            && !info.is_for_compensation
     };
     scope.iter().copied().filter(begins).collect()
 }

@@ -22,12 +22,6 @@ impl<'a> Turn<'a> {
             return Err(Rejection::Ended(ended));
         }
         match kind {
-            CommandKind::CatchSignal { owner, .. }
-            | CommandKind::ChildCompleted { owner, .. }
-            | CommandKind::ChildFaulted { owner, .. }
-            | CommandKind::ChildEscalated { owner, .. }
-            | CommandKind::ChildCancelled { owner, .. }
-            | CommandKind::ChildNotStarted { owner, .. } => Err(Rejection::NotWaiting(owner)),
             CommandKind::Start { element, variables } => self.start(element, variables),
             CommandKind::CompleteJob { job, variables } => {
                 let element = self.open_job(job)?.element;
@@ -98,6 +92,39 @@ impl<'a> Turn<'a> {
                 message,
                 variables,
             } => self.message(owner, element, message, variables),
+            CommandKind::CatchSignal {
+                owner,
+                element,
+                variables,
+            } => self.signal(owner, element, variables),
+            CommandKind::ChildCompleted {
+                owner,
+                child,
+                variables,
+            } => self.child_completed(owner, child, variables),
+            CommandKind::ChildFaulted {
+                owner,
+                child,
+                code,
+                message,
+                variables,
+            } => self.child_faulted(owner, child, (&code, message, variables)),
+            CommandKind::ChildEscalated {
+                owner,
+                child,
+                code,
+                variables,
+            } => self.child_escalated(owner, child, &code, variables),
+            CommandKind::ChildCancelled { owner, child } => {
+                let message =
+                    "an operator cancelled the called instance. Retry to call it again, or cancel this one.";
+                self.child_lost(owner, child, ("child-cancelled", message.to_owned()))
+            }
+            CommandKind::ChildNotStarted {
+                owner,
+                child,
+                message,
+            } => self.child_lost(owner, child, ("child-not-started", message)),
             CommandKind::SetVariables { scope, variables } => {
                 let alive =
                     self.instance.phase == Phase::Running && self.instance.variables_of(scope).is_some();
@@ -135,29 +162,68 @@ impl<'a> Turn<'a> {
             return Err(Rejection::AlreadyStarted);
         }
         let definition = self.definition;
-        let starts = match element {
-            Some(named) => {
-                let info = definition.elements.get(named.index()).ok_or(Rejection::NoStart)?;
-                if info.parent.is_some() || info.behaviour.starter().is_none() {
-                    return Err(Rejection::NoStart);
-                }
-                vec![named]
-            }
-            None => definition.starts.clone(),
-        };
+        let named = element.map(|named| self.named_start(named)).transpose()?;
+        let starts = named.map_or_else(|| definition.starts.clone(), |event| vec![event]);
         if starts.is_empty() {
             return Err(Rejection::NoStart);
         }
-        let element = element.or(match starts.as_slice() {
+        let first = match starts.as_slice() {
             [only] => Some(*only),
             _ => None,
+        };
+        self.event(Event::InstanceStarted {
+            element: first,
+            variables,
         });
-        self.event(Event::InstanceStarted { element, variables });
-        for element in starts {
-            let key = self.spawn(element, ElementInstanceKey::ROOT);
-            self.then(Step::Activate(key));
+        if !definition.listeners.is_empty() {
+            self.then(Step::Listen(ElementInstanceKey::ROOT));
+        }
+        for event in starts {
+            let key = self.spawn(event, ElementInstanceKey::ROOT);
+            self.begin(key, event, element);
         }
         Ok(())
+    }
+
+    /// The event of a start that was asked for by its index.
+    fn named_start(&self, named: ElementIndex) -> Result<ElementIndex, Rejection> {
+        let definition = self.definition;
+        let info = definition.elements.get(named.index()).ok_or(Rejection::NoStart)?;
+        let can_start = info.behaviour.starter().is_some() || info.instantiated_by.is_some();
+        if info.parent.is_some() || !can_start {
+            return Err(Rejection::NoStart);
+        }
+        Ok(definition.event_of(named))
+    }
+
+    /// Where an instance begins: what created it has come, so that the event goes on, unless it needs others too.
+    fn begin(&mut self, key: ElementInstanceKey, event: ElementIndex, source: Option<ElementIndex>) {
+        let definition = self.definition;
+        let info = definition.element(event);
+        match source {
+            Some(source) if source != event && info.behaviour.needs_all_parts() => self.then(Step::Arm {
+                owner: key,
+                event,
+                except: Some(source),
+            }),
+            _ if info.instantiated_by.is_some() || info.behaviour.instantiates() => {
+                self.then(Step::Complete(key));
+            }
+            _ => self.then(Step::Activate(key)),
+        }
+        let Some(gateway) = info
+            .instantiated_by
+            .filter(|gateway| definition.element(*gateway).behaviour.needs_all_parts())
+        else {
+            return;
+        };
+        for flow in &definition.element(gateway).outgoing {
+            let other = definition.flow(*flow).target;
+            if other != event {
+                let key = self.spawn(other, ElementInstanceKey::ROOT);
+                self.then(Step::Activate(key));
+            }
+        }
     }
 
     fn fail_job(
@@ -174,7 +240,9 @@ impl<'a> Turn<'a> {
             | Stage::UserTask { .. }
             | Stage::Waiting
             | Stage::Running
-            | Stage::Leaving { .. } => 0,
+            | Stage::Call(_)
+            | Stage::Leaving { .. }
+            | Stage::Joined { .. } => 0,
         };
         let (element, retries) = (state.element, retries.unwrap_or(left));
         self.event(Event::JobFailed {
@@ -214,7 +282,15 @@ impl<'a> Turn<'a> {
                     retries,
                 });
             }
-            (Resume::Tokens, _) | (Resume::Activation | Resume::Completion | Resume::Job, None) => {
+            (Resume::Listeners, scope) => {
+                let scope = scope.unwrap_or(ElementInstanceKey::ROOT);
+                self.then(Step::Listen(scope));
+                self.then(Step::CloseScope(scope));
+            }
+            (Resume::Next, Some(key)) => self.then(Step::Next(key)),
+            (Resume::Call, Some(key)) => self.then(Step::Call(key)),
+            (Resume::Tokens, _)
+            | (Resume::Activation | Resume::Completion | Resume::Job | Resume::Next | Resume::Call, None) => {
                 self.enter_again();
             }
         }

@@ -49,12 +49,14 @@ impl Turn<'_> {
 
     /// Ends everything, before one of the events that end the instance.
     pub(crate) fn end_everything(&mut self) {
+        self.close_listeners(self.instance.as_owner(ElementInstanceKey::ROOT));
         self.empty_scope(ElementInstanceKey::ROOT, None);
         self.resolve_token_incidents();
     }
 
     /// The root scope came to its end.
     pub(crate) fn completed(&mut self) {
+        self.close_listeners(self.instance.as_owner(ElementInstanceKey::ROOT));
         self.resolve_token_incidents();
         self.event(Event::InstanceCompleted);
     }

@@ -1,14 +1,27 @@
 //! The life of a token: it enters an element, the element does its work, and the token leaves.
 
-use tidegate_model::{ElementIndex, ElementInstanceKey};
+use std::sync::Arc;
+
+use tidegate_model::{ElementIndex, ElementInstanceKey, Json, Variables};
 
 use crate::decide::{Step, Turn};
-use crate::definition::FlowIndex;
-use crate::element::{Active, Shape};
+use crate::definition::{ElementInfo, FlowIndex};
+use crate::element::{Active, Shape, Waiter};
 use crate::event::{Event, Resume};
 use crate::mapping;
 use crate::state::{ElementInstance, Phase, Scope, Stage};
 use crate::text::Failure;
+
+/// An element instance as its element sees it, with the variables that it has.
+fn active<'a>(key: ElementInstanceKey, info: &'a ElementInfo, state: &'a ElementInstance) -> Active<'a> {
+    Active {
+        key,
+        element: state.element,
+        info,
+        state,
+        locals: &state.variables,
+    }
+}
 
 impl<'a> Turn<'a> {
     /// A token on a flow reaches the flow's target. Nothing happens if the token is gone, or if the target waits for
@@ -21,8 +34,7 @@ impl<'a> Turn<'a> {
         if scope.tokens_on(flow) == 0 || !self.is_ready(scope, element) {
             return;
         }
-        if self.instance.elements.len() >= self.definition.limits.live_elements {
-            self.too_many("too-many-elements", "has too many live elements", element);
+        if self.is_full(element) {
             return;
         }
         let key = self.next_key();
@@ -33,6 +45,15 @@ impl<'a> Turn<'a> {
             flow: Some(flow),
         });
         self.then(Step::Activate(key));
+    }
+
+    /// True, with an incident, if one more element instance before `element` would be too many.
+    pub(crate) fn is_full(&mut self, element: ElementIndex) -> bool {
+        let full = self.instance.elements.len() >= self.definition.limits.live_elements;
+        if full {
+            self.too_many("too-many-elements", "has too many live elements", element);
+        }
+        full
     }
 
     /// Stops the tokens that stand on flows, once for all of them.
@@ -62,6 +83,8 @@ impl<'a> Turn<'a> {
         let info = self.definition.element(element);
         match info.behaviour.shape() {
             Shape::Join => scope.has_each(&info.incoming),
+            // It is asked when nothing else goes on.
+            Shape::Late => false,
             Shape::Plain | Shape::Scope if info.start_quantity > 1 => {
                 let waiting = info.incoming.iter().map(|flow| u64::from(scope.tokens_on(*flow)));
                 waiting.sum::<u64>() >= u64::from(info.start_quantity)
@@ -73,8 +96,15 @@ impl<'a> Turn<'a> {
     /// An element instance begins: input mappings, attached events, then what it does.
     pub(crate) fn activate(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
-        if state.stage != Stage::Entered {
-            return;
+        match state.stage {
+            Stage::Entered | Stage::Joined { open: false, .. } => {}
+            Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Call(_)
+            | Stage::Leaving { .. }
+            | Stage::Joined { open: true, .. } => return,
         }
         let element = state.element;
         let mark = self.out.mark();
@@ -86,16 +116,40 @@ impl<'a> Turn<'a> {
 
     fn try_activate(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
         let info = self.definition.element(state.element);
+        if let Some(repetition) = info.repetition.as_deref().filter(|_| state.turn().is_none()) {
+            let me = active(key, info, state);
+            self.arm_boundaries(&me)?;
+            return repetition.begin(self, &me);
+        }
+        let declared = info
+            .declared
+            .iter()
+            .filter(|name| state.variables.get(name).is_none());
+        let declared: Variables = declared
+            .map(|name| (Arc::clone(name), Json::trusted("null")))
+            .collect();
         let inputs = match info.mapping.as_deref() {
             Some(mapping) if !mapping.inputs.is_empty() => {
-                let inputs = mapping::inputs(mapping, self, state.parent)?;
+                let mut inputs = declared;
+                inputs.merge(mapping::inputs(mapping, self, key)?);
                 self.event(Event::VariablesSet {
                     scope: key,
                     variables: inputs.clone(),
                 });
-                Some(inputs)
+                let mut locals = state.variables.clone();
+                locals.merge(inputs);
+                Some(locals)
             }
-            Some(_) | None => None,
+            Some(_) | None if declared.is_empty() => None,
+            Some(_) | None => {
+                let mut locals = state.variables.clone();
+                locals.merge(declared.clone());
+                self.event(Event::VariablesSet {
+                    scope: key,
+                    variables: declared,
+                });
+                Some(locals)
+            }
         };
         let locals = inputs.as_ref().unwrap_or(&state.variables);
         let me = Active {
@@ -105,13 +159,61 @@ impl<'a> Turn<'a> {
             state,
             locals,
         };
-        self.arm_boundaries(&me)?;
+        if state.turn().is_none() {
+            self.arm_boundaries(&me)?;
+        }
+        if state.turns().is_none() {
+            self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
+        }
         info.behaviour.activate(self, &me)
+    }
+
+    /// Something ended inside an element instance that decides what comes next.
+    pub(crate) fn next(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let info = self.definition.element(state.element);
+        let me = active(key, info, state);
+        let mark = self.out.mark();
+        let next = match (state.turns(), info.repetition.as_deref()) {
+            (Some(_), Some(repetition)) => repetition.next(self, &me),
+            (Some(_) | None, _) => info.behaviour.next(self, &me),
+        };
+        if let Err(failure) = next {
+            self.out.back_to(mark);
+            self.incident(key, me.element, Resume::Next, *failure);
+        }
+    }
+
+    /// What a call activity does, once more.
+    pub(crate) fn again(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let info = self.definition.element(state.element);
+        let me = active(key, info, state);
+        let mark = self.out.mark();
+        if let Err(failure) = info.behaviour.activate(self, &me) {
+            self.out.back_to(mark);
+            self.incident(key, me.element, Resume::Call, *failure);
+        }
+    }
+
+    /// Stops a repeated activity that goes on without waiting.
+    pub(crate) fn too_many_turns(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let message = format!(
+            "`{}` took too many turns without waiting, which looks like a loop without an end. Correct the variables \
+             or cancel the instance, or retry to let it go on.",
+            self.definition.element(state.element).id
+        );
+        let code = "too-many-steps";
+        self.incident(key, state.element, Resume::Next, Failure { code, message });
     }
 
     /// An element instance has done what it does: its results go where they belong.
     pub(crate) fn complete(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
+        if matches!(state.stage, Stage::Joined { open: true, .. }) {
+            return self.reset(key);
+        }
         let mark = self.out.mark();
         match self.results(key, state) {
             Ok(()) if self.out.mark() == mark => self.leave(key),
@@ -128,12 +230,28 @@ impl<'a> Turn<'a> {
     fn results(&mut self, key: ElementInstanceKey, state: &ElementInstance) -> Result<(), Box<Failure>> {
         let results = match &state.stage {
             Stage::Leaving { results } => Some(results),
-            Stage::Entered | Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting | Stage::Running => {
-                None
-            }
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Call(_)
+            | Stage::Running
+            | Stage::Joined { .. } => None,
         };
         let info = self.definition.element(state.element);
-        match info.mapping.as_deref() {
+        // The mappings of a repeated activity belong to its turns.
+        let mapping = info.mapping.as_deref().filter(|_| state.turns().is_none());
+        if let Some(call) = info.behaviour.call().filter(|_| state.turns().is_none())
+            && mapping.is_none_or(|mapping| mapping.outputs.is_empty())
+            && let Some(returned) = results.filter(|results| !results.is_empty())
+            && let Some(variables) = call.results(self, key, returned)?
+        {
+            for (scope, variables) in mapping::by_home(self, state.parent, variables) {
+                self.event(Event::VariablesSet { scope, variables });
+            }
+            return Ok(());
+        }
+        match mapping {
             Some(mapping) if !mapping.outputs.is_empty() => {
                 for (scope, variables) in mapping::outputs(mapping, self, key, state.parent, results)? {
                     self.event(Event::VariablesSet { scope, variables });
@@ -148,12 +266,20 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if let Some(mapping) = mapping.filter(|mapping| !mapping.associated.is_empty()) {
+            for (scope, variables) in mapping::associated(mapping, self, key, state.parent, results)? {
+                self.event(Event::VariablesSet { scope, variables });
+            }
+        }
         Ok(())
     }
 
     /// An element instance is left by its outgoing flows; without one its token ends.
     pub(crate) fn leave(&mut self, key: ElementInstanceKey) {
         let Some(state) = self.at_work(key) else { return };
+        if state.turn().is_some() {
+            return self.leave_turn(key, state);
+        }
         let (element, parent) = (state.element, state.parent);
         let info = self.definition.element(element);
         let me = Active {
@@ -167,12 +293,23 @@ impl<'a> Turn<'a> {
             Ok(flows) => flows,
             Err(failure) => return self.incident(key, element, Resume::Completion, *failure),
         };
-        self.event(Event::ElementCompleted { key, element });
-        if flows.is_empty() {
-            self.then(Step::CloseScope(parent));
+        match info.behaviour.stays(&me) {
+            true => self.event(Event::GatewayOpened { key, element }),
+            false => self.event(Event::ElementCompleted { key, element }),
         }
+        self.take_all(parent, flows, info.completion_quantity);
+    }
+
+    /// Puts tokens on flows; without a flow the scope may have ended.
+    pub(crate) fn take_all(&mut self, scope: ElementInstanceKey, flows: Vec<FlowIndex>, count: u32) {
+        let ends = flows.is_empty();
         for flow in flows {
-            self.take(parent, flow, info.completion_quantity);
+            self.take(scope, flow, count);
+        }
+        if self.is_watchful(scope) {
+            self.then(Step::Next(scope));
+        } else if ends {
+            self.then(Step::CloseScope(scope));
         }
     }
 
@@ -192,8 +329,17 @@ impl<'a> Turn<'a> {
         }
         match key {
             ElementInstanceKey::ROOT => self.completed(),
+            key if self.is_watchful(key) => self.then(Step::Next(key)),
             key => self.then(Step::Complete(key)),
         }
+    }
+
+    /// True if `scope` decides itself what comes next when something inside it ends.
+    fn is_watchful(&self, scope: ElementInstanceKey) -> bool {
+        let Some(state) = self.instance.elements.get(&scope) else {
+            return false;
+        };
+        state.turns().is_some() || self.definition.element(state.element).behaviour.is_watchful()
     }
 
     /// The element instance, if nothing has ended or stopped it.

@@ -4,7 +4,7 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, KeyGenerator
 
 use crate::decide::{Decision, Step};
 use crate::definition::{Definition, FlowIndex};
-use crate::element::{Active, Trigger};
+use crate::element::{Active, Waiter};
 use crate::event::{Event, Resume};
 use crate::state::Instance;
 use crate::text::Failure;
@@ -61,16 +61,87 @@ impl<'a> Turn<'a> {
     /// Arms the events attached to an activity.
     pub(crate) fn arm_boundaries(&mut self, me: &Active<'_>) -> Result<(), Box<Failure>> {
         for &boundary in &me.info.boundaries {
-            if let Some(trigger) = self.trigger(boundary) {
-                trigger.arm(self, me, boundary)?;
+            self.arm(boundary, &Waiter::of(me), None)?;
+        }
+        Ok(())
+    }
+
+    /// Arms the starts of event sub-processes.
+    pub(crate) fn arm_listeners(
+        &mut self,
+        listeners: &[ElementIndex],
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Box<Failure>> {
+        let definition = self.definition;
+        for &listener in listeners {
+            for &start in &definition.element(listener).starts {
+                self.arm(start, waiter, None)?;
             }
         }
         Ok(())
     }
 
-    /// The event that `element` receives.
-    pub(crate) fn trigger(&self, element: ElementIndex) -> Option<&'a Trigger> {
-        self.definition.element(element).behaviour.trigger()
+    /// Arms an event with all its definitions, but not `except`.
+    pub(crate) fn arm(
+        &mut self,
+        event: ElementIndex,
+        waiter: &Waiter<'_>,
+        except: Option<ElementIndex>,
+    ) -> Result<(), Box<Failure>> {
+        let definition = self.definition;
+        for &source in definition.sources(&event) {
+            if Some(source) != except
+                && let Some(trigger) = definition.element(source).behaviour.trigger()
+            {
+                trigger.arm(self, waiter, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A scope begins to listen for the starts of its event sub-processes.
+    pub(crate) fn listen(&mut self, scope: ElementInstanceKey) {
+        let (definition, instance) = (self.definition, self.instance);
+        let element = instance.elements.get(&scope).map(|state| state.element);
+        let is_alive = scope == ElementInstanceKey::ROOT && instance.ended().is_none();
+        if element.is_none() && !is_alive {
+            return;
+        }
+        let waiter = Waiter {
+            owner: instance.as_owner(scope),
+            from: scope,
+            locals: None,
+        };
+        let mark = self.out.mark();
+        let listeners = definition.listeners(element);
+        if let Err(failure) = self.arm_listeners(listeners, &waiter) {
+            self.out.back_to(mark);
+            let at = element.or(listeners.first().copied()).unwrap_or(ElementIndex(0));
+            self.incident(scope, at, Resume::Listeners, *failure);
+        }
+    }
+
+    /// An event with several definitions waits for them (again).
+    pub(crate) fn arm_again(
+        &mut self,
+        owner: ElementInstanceKey,
+        event: ElementIndex,
+        except: Option<ElementIndex>,
+    ) {
+        let scope = self.instance.of_owner(owner);
+        if self.instance.waits_of(owner).is_none() || self.instance.ended().is_some() {
+            return;
+        }
+        let waiter = Waiter {
+            owner,
+            from: scope,
+            locals: None,
+        };
+        let mark = self.out.mark();
+        if let Err(failure) = self.arm(event, &waiter, except) {
+            self.out.back_to(mark);
+            self.incident(scope, event, Resume::Listeners, *failure);
+        }
     }
 
     /// The implicit split: every flow without a condition, every flow whose condition holds, and the default flow

@@ -1,45 +1,43 @@
-//! Boundary events: timer, message, error. Armed by the activity they are attached to.
+//! Boundary events: timer, message, signal, condition, error, escalation, and several at once. Armed by the activity they
+//! are attached to.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, ErrorCatch, Trigger};
+use crate::element::{Active, Behaviour, Catch, ErrorCatch, Trigger, cancel, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
 struct BoundaryEvent {
     is_interrupting: bool,
-    catches: Catches,
-}
-
-#[derive(Debug)]
-enum Catches {
-    Trigger(Trigger),
-    Error(ErrorCatch),
+    needs_all_parts: bool,
+    /// None where its parts say it.
+    catch: Option<Catch>,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let definitions = reader.event_definitions();
-    let definition = match definitions.as_slice() {
+    match definitions.as_slice() {
         [] => {
             return reader.refuse(
                 "event-definition-missing",
                 "a boundary event must say what it waits for",
-                "add a timer, message or error event definition",
+                "add an event definition, for example of a timer, message or error",
             );
         }
-        [definition] => definition,
-        several => return reader.unsupported_event(several),
-    };
-    let is_error = reader.tag(*definition) == "errorEventDefinition";
+        [only] if reader.tag(*only) == compensation::DEFINITION => return compensation::read_catch(),
+        [only] if reader.tag(*only) == cancel::DEFINITION => return cancel::read_boundary(reader),
+        _ => {}
+    }
+    let is_error = |definition| reader.tag(definition) == "errorEventDefinition";
     // An error always ends what it is thrown from, whatever the attribute says.
-    let is_interrupting = is_error || reader.element.attribute("cancelActivity") != Some("false");
-    let catches = match is_error {
-        true => Catches::Error(reader.error_catch(*definition)?),
-        false => Catches::Trigger(reader.trigger(definition)?),
-    };
+    let has_error = definitions.iter().copied().any(is_error);
+    let is_interrupting = has_error || reader.element.attribute("cancelActivity") != Some("false");
+    let needs_all_parts = reader.needs_all_parts(&definitions);
+    let catch = reader.catch_all(&definitions, is_interrupting, false)?;
     Some(Box::new(BoundaryEvent {
         is_interrupting,
-        catches,
+        needs_all_parts,
+        catch,
     }))
 }
 
@@ -51,17 +49,19 @@ impl Behaviour for BoundaryEvent {
     }
 
     fn trigger(&self) -> Option<&Trigger> {
-        match &self.catches {
-            Catches::Trigger(trigger) => Some(trigger),
-            Catches::Error(_) => None,
-        }
+        self.catch.as_ref()?.trigger()
     }
 
     fn catches(&self) -> Option<&ErrorCatch> {
-        match &self.catches {
-            Catches::Error(error) => Some(error),
-            Catches::Trigger(_) => None,
-        }
+        self.catch.as_ref()?.error()
+    }
+
+    fn catches_escalation(&self) -> Option<&ErrorCatch> {
+        self.catch.as_ref()?.escalation()
+    }
+
+    fn needs_all_parts(&self) -> bool {
+        self.needs_all_parts
     }
 
     fn is_interrupting(&self) -> bool {

@@ -1,32 +1,56 @@
-//! The event-based gateway: waits for the events behind it, and the first one decides.
+//! The event-based gateway: waits for the events behind it, and the first one decides. At the start of a process the
+//! events create instances; a parallel gateway then waits for all the others too.
 
 use crate::compile::Reader;
-use crate::decide::Turn;
-use crate::element::{Active, Behaviour};
+use crate::decide::{Step, Turn};
+use crate::definition::FlowIndex;
+use crate::element::{Active, Behaviour, Waiter};
 use crate::text::Failure;
 
 #[derive(Debug)]
-struct EventBasedGateway;
+struct EventBasedGateway {
+    instantiates: bool,
+    is_parallel: bool,
+}
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
-    if reader.element.attribute("instantiate") == Some("true") {
-        return reader.unsupported("an event-based gateway that creates instances");
+    let instantiates = reader.element.attribute("instantiate") == Some("true");
+    let is_parallel = reader.element.attribute("eventGatewayType") == Some("Parallel");
+    if is_parallel && !instantiates {
+        return reader.refuse(
+            "event-gateway-parallel",
+            "only an event-based gateway that creates instances can be parallel",
+            "set instantiate=\"true\", or use a parallel gateway before the events",
+        );
     }
-    if reader.element.attribute("eventGatewayType") == Some("Parallel") {
-        return reader.unsupported("a parallel event-based gateway");
-    }
-    Some(Box::new(EventBasedGateway))
+    Some(Box::new(EventBasedGateway {
+        instantiates,
+        is_parallel,
+    }))
 }
 
 impl Behaviour for EventBasedGateway {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
-        let definition = turn.definition;
+        if self.is_parallel {
+            turn.then(Step::Complete(me.key));
+            return Ok(());
+        }
         for &flow in &me.info.outgoing {
-            let event = definition.flow(flow).target;
-            if let Some(trigger) = turn.trigger(event) {
-                trigger.arm(turn, me, event)?;
-            }
+            let event = turn.definition.flow(flow).target;
+            turn.arm(event, &Waiter::of(me), None)?;
         }
         Ok(())
+    }
+
+    fn leave(&self, _: &Turn<'_>, me: &Active<'_>) -> Result<Vec<FlowIndex>, Box<Failure>> {
+        Ok(me.info.outgoing.clone())
+    }
+
+    fn instantiates(&self) -> bool {
+        self.instantiates
+    }
+
+    fn needs_all_parts(&self) -> bool {
+        self.is_parallel
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::document::{Extension, Namespace};
+use tidegate_model::document::{Extension, Namespace, NodeId};
 
 use crate::compile::{Reader, VENDORS};
 use crate::decide::Turn;
@@ -49,20 +49,36 @@ impl JobSpec {
         if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
             return Some(read_zeebe(reader, definition));
         }
-        let vendor = VENDORS
+        Self::read_topic(reader, reader.node)
+    }
+
+    /// Reads the external task that `node` asks for, the element or one of its event definitions.
+    pub(crate) fn read_topic(reader: &mut Reader<'_>, node: NodeId) -> Option<Option<Self>> {
+        let element = reader.document.get(node);
+        let topic = VENDORS
             .iter()
-            .find(|vendor| reader.element.attribute_in(vendor, "topic").is_some())?;
-        let topic = reader.element.attribute_in(vendor, "topic")?;
+            .find_map(|vendor| element.attribute_in(vendor, "topic"))?;
         if topic.trim().is_empty() {
             return Some(missing_type(reader));
         }
         let position = reader.element.position;
+        let retries = vendor_retries(reader);
         Some(reader.text(topic, position).map(|job_type| Self {
             job_type,
-            retries: None,
+            retries,
             headers: Vec::new().into(),
         }))
     }
+}
+
+/// The tries of `failedJobRetryTimeCycle`: `R3/PT10M` has three.
+fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
+    let cycle = VENDORS
+        .iter()
+        .find_map(|vendor| reader.element.extension(vendor, "failedJobRetryTimeCycle"))?;
+    let count = cycle.text.trim().strip_prefix('R')?.split('/').next()?;
+    count.parse::<u32>().ok()?;
+    Some(Text::Literal(count.into()))
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
@@ -105,6 +121,20 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
         retries,
         headers: headers.collect(),
     })
+}
+
+/// Refuses what only a Java virtual machine could run, and says what to use in its place.
+pub(crate) fn refuse_java(reader: &mut Reader<'_>) -> Option<()> {
+    for name in ["class", "delegateExpression", "expression"] {
+        let Some(value) = reader.vendor_attribute(name) else {
+            continue;
+        };
+        let message = format!("`{name}` names Java code (`{value}`), which cannot run here");
+        let hint = "make it an external task (type=\"external\" with a topic) or give it a <zeebe:taskDefinition \
+                    type=\"…\"/>, and let a worker of that type do it";
+        return reader.refuse("java-delegate", &message, hint);
+    }
+    Some(())
 }
 
 /// Says that an activity has no job type.

@@ -5,9 +5,10 @@ use tidegate_model::document::{Namespace, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
-use crate::element::Active;
+use crate::element::{Active, Waiter, correlation};
 use crate::event::Event;
-use crate::text::{Failure, Text};
+use crate::text::{Computed, Failure, Text};
+use crate::visible::Visible;
 
 /// A message that is waited for.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct MessageSpec {
     pub(crate) name: Text,
     /// None in a model of the plain standard: every message of the name fits.
     correlation_key: Option<Text>,
+    /// What the standard's correlation properties read from the data of the instance.
+    properties: Vec<Computed>,
 }
 
 /// Reads the message that `holder`, a message event definition or a receive task, refers to.
@@ -23,7 +26,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
     let Some(reference) = document.get(holder).attribute("messageRef") else {
         return reader.refuse(
             "message-reference-missing",
-            "it must say which message it waits for",
+            "it must say which message it means",
             "set messageRef to a `message` element",
         );
     };
@@ -55,9 +58,14 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
         Some(text) => Some(reader.text(text, message.position)?),
         None => None,
     };
+    let properties = match correlation_key {
+        Some(_) => Vec::new(),
+        None => correlation::subscribed(reader, reference)?,
+    };
     Some(MessageSpec {
         name,
         correlation_key,
+        properties,
     })
 }
 
@@ -65,29 +73,17 @@ pub(crate) fn read(reader: &mut Reader<'_>, holder: NodeId) -> Option<MessageSpe
 pub(super) fn subscribe(
     message: &MessageSpec,
     turn: &mut Turn<'_>,
-    owner: &Active<'_>,
+    waiter: &Waiter<'_>,
     element: ElementIndex,
 ) -> Result<(), Box<Failure>> {
-    let scope = turn.visible(owner.key, Some(owner.locals));
+    let scope = turn.visible(waiter.from, waiter.locals);
     let name = match &message.name {
         Text::Literal(_) => None,
-        Text::Computed(computed) => {
-            let name = computed
-                .string("the message name", &scope)?
-                .filter(|name| !name.is_empty());
-            Some(name.ok_or_else(|| missing("the message name", &computed.text))?)
-        }
+        Text::Computed(_) => Some(message.name.required("the message name", &scope)?),
     };
-    let correlation_key = match &message.correlation_key {
-        None => String::new(),
-        Some(Text::Literal(text)) => text.to_string(),
-        Some(Text::Computed(computed)) => {
-            let key = computed.string("the correlation key", &scope)?;
-            key.ok_or_else(|| missing("the correlation key", &computed.text))?
-        }
-    };
+    let correlation_key = message.correlation_key(&scope)?;
     turn.event(Event::MessageSubscribed {
-        owner: owner.key,
+        owner: waiter.owner,
         element,
         name,
         correlation_key,
@@ -95,7 +91,37 @@ pub(super) fn subscribe(
     Ok(())
 }
 
-fn missing(what: &str, text: &str) -> Box<Failure> {
+/// Sends the message.
+pub(super) fn publish(
+    message: &MessageSpec,
+    turn: &mut Turn<'_>,
+    me: &Active<'_>,
+) -> Result<(), Box<Failure>> {
+    let scope = turn.visible(me.key, Some(me.locals));
+    let name = message.name.required("the message name", &scope)?;
+    let correlation_key = message.correlation_key(&scope)?;
+    turn.event(Event::MessagePublished {
+        key: me.key,
+        element: me.element,
+        name,
+        correlation_key,
+        variables: me.locals.clone(),
+        ttl_ms: None,
+    });
+    Ok(())
+}
+
+impl MessageSpec {
+    fn correlation_key(&self, scope: &Visible<'_>) -> Result<String, Box<Failure>> {
+        match &self.correlation_key {
+            None => correlation::key(&self.properties, scope),
+            Some(Text::Literal(text)) => Ok(text.to_string()),
+            Some(key @ Text::Computed(_)) => key.required("the correlation key", scope),
+        }
+    }
+}
+
+pub(super) fn missing(what: &str, text: &str) -> Box<Failure> {
     Failure::new(
         "expression-failed",
         format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),

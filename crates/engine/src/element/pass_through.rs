@@ -1,4 +1,4 @@
-//! Elements that take no time: the untyped task, the manual task, the none throw event.
+//! Elements that take no time: the untyped task, the manual task, the none throw event, links.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
@@ -12,13 +12,6 @@ pub(super) fn read_task(_: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     Some(Box::new(PassThrough))
 }
 
-pub(super) fn read_throw_event(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
-    match reader.event_definitions().as_slice() {
-        [] => Some(Box::new(PassThrough)),
-        definitions => reader.unsupported_event(definitions),
-    }
-}
-
 impl Behaviour for PassThrough {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
         turn.then(Step::Complete(me.key));
@@ -26,7 +19,8 @@ impl Behaviour for PassThrough {
     }
 }
 
-/// Stands in for an element that was refused, so that the rest of its process can be checked.
+/// An event that only passes its token on. Also stands in for an element that was refused, so that the rest of its
+/// process can be checked.
 pub(crate) fn placeholder() -> Box<dyn Behaviour> {
     Box::new(PassThrough)
 }

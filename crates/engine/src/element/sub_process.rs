@@ -1,18 +1,20 @@
-//! The embedded sub-process: a scope that ends when nothing lives in it any more.
+//! The embedded sub-process, and the transaction: a scope that ends when nothing lives in it any more. An event
+//! sub-process is one that no flow leads to: the scope around it listens for its start.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, Shape};
+use crate::element::{Active, Behaviour, Shape, compensation};
 use crate::text::Failure;
 
 #[derive(Debug)]
-struct SubProcess;
+struct SubProcess {
+    is_listener: bool,
+}
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
-    match reader.element.attribute("triggeredByEvent") {
-        Some("true") => reader.unsupported("an event sub-process"),
-        Some(_) | None => Some(Box::new(SubProcess)),
-    }
+    let by_event = reader.element.attribute("triggeredByEvent") == Some("true");
+    let is_listener = by_event && !compensation::begins(reader);
+    Some(Box::new(SubProcess { is_listener }))
 }
 
 impl Behaviour for SubProcess {
@@ -22,6 +24,10 @@ impl Behaviour for SubProcess {
             turn.then(Step::Activate(key));
         }
         Ok(())
+    }
+
+    fn is_listener(&self) -> bool {
+        self.is_listener
     }
 
     fn shape(&self) -> Shape {

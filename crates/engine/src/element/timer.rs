@@ -5,7 +5,7 @@ use tidegate_model::document::{Document, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
-use crate::element::Active;
+use crate::element::Waiter;
 use crate::event::Event;
 use crate::text::Failure;
 use crate::timer::{TimerKind, TimerSpec};
@@ -41,15 +41,15 @@ pub(crate) fn read(reader: &mut Reader<'_>, definition: NodeId) -> Option<TimerS
 pub(super) fn arm(
     timer: &TimerSpec,
     turn: &mut Turn<'_>,
-    owner: &Active<'_>,
+    waiter: &Waiter<'_>,
     element: ElementIndex,
 ) -> Result<(), Box<Failure>> {
-    let schedule = timer.schedule(&turn.visible(owner.key, Some(owner.locals)))?;
+    let schedule = timer.schedule(&turn.visible(waiter.from, waiter.locals))?;
     let (due_at, repeat) = schedule.first(turn.now);
     // Only an event that leaves its owner running can fire again.
     let repeat = repeat.filter(|_| !turn.definition.element(element).behaviour.is_interrupting());
     turn.event(Event::TimerArmed {
-        owner: owner.key,
+        owner: waiter.owner,
         element,
         due_at,
         repeat,

@@ -9,10 +9,15 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{ElementInstance, IncidentState, Instance, Phase, Scope, Stage, Wait};
+use crate::state::{
+    Completed, CompletedActivities, ElementInstance, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
+};
 
-const PARTS: u64 = 9;
-const ELEMENT_PARTS: u64 = 8;
+const PARTS: u64 = 10;
+/// Parts that every state has; what came later is at its end.
+const PARTS_OF_FIRST: u64 = 9;
+const ELEMENT_PARTS: u64 = 9;
+const COMPLETED_PARTS: u64 = 6;
 const INCIDENT_PARTS: u64 = 6;
 
 type Written = Result<(), EncodeError<std::convert::Infallible>>;
@@ -51,12 +56,29 @@ impl Instance {
                 .iter()
                 .all(|(flow, _)| flow.index() < definition.flows.len())
         };
+        let waits = |waits: &[Wait]| waits.iter().all(|wait| element(wait.element));
+        let stage = |stage: &Stage| match stage {
+            Stage::Joined { taken, .. } => taken.iter().all(|flow| flow.index() < definition.flows.len()),
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Call(_)
+            | Stage::Leaving { .. } => true,
+        };
         let whole = scope(&self.root)
+            && waits(&self.waits)
             && self.incidents.values().all(|incident| element(incident.element))
             && self.last_completed.is_none_or(|(_, index)| element(index))
+            && self
+                .completed
+                .iter()
+                .all(|(_, _, completed)| element(completed.element))
             && self.elements.values().all(|instance| {
                 element(instance.element)
-                    && instance.waits.iter().all(|wait| element(wait.element))
+                    && waits(&instance.waits)
+                    && stage(&instance.stage)
                     && instance.scope.as_deref().is_none_or(scope)
             });
         match whole {
@@ -89,6 +111,7 @@ impl Instance {
             }
             out.encode(&element.waits)?;
             key::encode(&element.incident.unwrap_or(IncidentKey(0)), out, base)?;
+            out.encode(&element.role)?;
         }
         out.array(self.incidents.len() as u64)?;
         for (incident_key, incident) in &self.incidents {
@@ -105,14 +128,33 @@ impl Instance {
         match &self.last_completed {
             Some((element_key, element)) => {
                 key::encode(element_key, out, base)?;
-                out.encode(element)?.ok()
+                out.encode(element)?;
             }
-            None => out.u8(0)?.u8(0)?.ok(),
+            None => {
+                out.u8(0)?.u8(0)?;
+            }
         }
+        out.array(self.completed.len() as u64)?;
+        for (scope, order, completed) in self.completed.iter() {
+            out.array(COMPLETED_PARTS)?;
+            key::encode(&scope, out, base)?;
+            out.u64(order)?;
+            key::encode(&completed.key, out, base)?;
+            out.encode(completed.element)?
+                .bool(completed.is_loop)?
+                .encode(&completed.variables)?;
+        }
+        out.encode(&self.waits)?.ok()
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
     fn linked(mut self) -> Result<Self, CorruptState> {
+        let waiting = self.elements.iter().map(|(key, state)| (*key, &state.waits));
+        let waiting = waiting.chain([(ElementInstanceKey(self.key.0), &self.waits)]);
+        self.listening = waiting
+            .filter(|(_, waits)| waits.iter().any(|wait| wait.kind.is_internal()))
+            .map(|(owner, _)| owner)
+            .collect();
         let links: Vec<_> = self
             .elements
             .iter()
@@ -167,8 +209,39 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let last: ElementInstanceKey = key::decode(decoder, base)?;
     let element = decoder.decode::<ElementIndex>()?;
     instance.last_completed = (last != ElementInstanceKey::ROOT).then_some((last, element));
+    if (parts as u64) < PARTS {
+        skip_to(decoder, parts, PARTS_OF_FIRST)?;
+        return Ok(instance);
+    }
+    instance.completed = read_completed(decoder, base)?;
+    instance.waits = decoder.decode::<Vec<Wait>>()?;
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
+}
+
+fn read_completed(
+    decoder: &mut Decoder<'_>,
+    base: &mut KeyBase,
+) -> Result<CompletedActivities, CorruptState> {
+    let mut all = CompletedActivities::default();
+    for _ in 0..length(decoder)? {
+        let parts = length(decoder)?;
+        let scope: ElementInstanceKey = key::decode(decoder, base)?;
+        let order = decoder.u64()?;
+        let completed = Completed {
+            key: key::decode(decoder, base)?,
+            element: decoder.decode()?,
+            is_loop: decoder.bool()?,
+            variables: decoder.decode::<Variables>()?,
+        };
+        skip_to(decoder, parts, COMPLETED_PARTS)?;
+        // What is inside is younger than what it is inside of, so there are no circles.
+        if completed.key <= scope {
+            return Err(CorruptState::new("a completed activity inside itself"));
+        }
+        all.insert(scope, order, completed);
+    }
+    Ok(all)
 }
 
 fn read_elements(
@@ -193,6 +266,7 @@ fn read_elements(
             },
             waits: decoder.decode::<Vec<Wait>>()?,
             incident: Some(key::decode(decoder, base)?).filter(|incident| *incident != IncidentKey(0)),
+            role: decoder.decode::<Role>()?,
         };
         skip_to(decoder, parts, ELEMENT_PARTS)?;
         elements.insert(element_key, element);

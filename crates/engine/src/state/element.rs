@@ -1,8 +1,12 @@
 //! One activation of a flow node.
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, Timestamp, Variables};
+use tidegate_model::effect::Binding;
+use tidegate_model::{
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Timestamp, Variables,
+};
 
+use crate::definition::FlowIndex;
 use crate::state::Scope;
 use crate::timer::Repeat;
 
@@ -20,6 +24,62 @@ pub(crate) struct ElementInstance {
     pub(crate) waits: Vec<Wait>,
     /// The incident that stopped it.
     pub(crate) incident: Option<IncidentKey>,
+    /// What it is besides an activation of its element.
+    pub(crate) role: Role,
+}
+
+/// What an element instance is besides an activation of its element.
+#[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
+pub(crate) enum Role {
+    #[default]
+    #[n(0)]
+    Plain,
+    /// The whole of a repeated activity: its turns run inside it.
+    #[n(1)]
+    Loop(#[n(0)] Box<Turns>),
+    /// One turn of a repeated activity, counted from 1.
+    #[n(2)]
+    Turn(#[n(0)] u32),
+    /// An event sub-process that compensates this scope, which has ended.
+    #[n(3)]
+    Compensates(#[n(0)] ElementInstanceKey),
+    /// An ad-hoc sub-process that has begun so many of its activities.
+    #[n(4)]
+    AdHoc(#[n(0)] u32),
+}
+
+/// How far a repeated activity is.
+#[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
+pub(crate) struct Turns {
+    /// How many turns there are at most; none for as many as the condition wants.
+    #[n(0)]
+    pub(crate) total: Option<u32>,
+    #[n(1)]
+    pub(crate) begun: u32,
+    /// Turns that came to their end.
+    #[n(2)]
+    pub(crate) completed: u32,
+    /// The collection that gives each turn its item.
+    #[n(3)]
+    pub(crate) items: Option<Vec<Json>>,
+    /// What the turns gave, by turn.
+    #[n(4)]
+    pub(crate) outputs: Vec<Option<Json>>,
+}
+
+/// A call under way.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub(crate) struct Call {
+    #[n(0)]
+    pub(crate) child: InstanceKey,
+    #[n(1)]
+    pub(crate) process_id: String,
+    #[n(2)]
+    pub(crate) binding: Binding,
+    #[n(3)]
+    pub(crate) variables: Variables,
+    #[n(4)]
+    pub(crate) business_key: Option<String>,
 }
 
 /// How far an element instance is.
@@ -58,6 +118,17 @@ pub(crate) enum Stage {
         #[n(0)]
         results: Variables,
     },
+    /// A complex gateway took a token from each of these flows; once `open`, it waits for the rest.
+    #[n(10)]
+    Joined {
+        #[n(0)]
+        taken: Vec<FlowIndex>,
+        #[n(1)]
+        open: bool,
+    },
+    /// An instance of another process runs for it.
+    #[n(60)]
+    Call(#[n(0)] Box<Call>),
 }
 
 /// One event that is waited for, named by the element that receives it.
@@ -86,11 +157,58 @@ pub(crate) enum WaitFor {
         #[n(1)]
         correlation_key: String,
     },
+    #[n(10)]
+    Signal {
+        #[n(0)]
+        name: Option<String>,
+    },
+    #[n(11)]
+    Condition {
+        /// True where it has been met and has not lapsed since.
+        #[n(0)]
+        held: bool,
+    },
+}
+
+impl WaitFor {
+    /// True if the instance itself must look for it when it changes.
+    pub(crate) fn is_internal(&self) -> bool {
+        match self {
+            Self::Signal { .. } | Self::Condition { .. } => true,
+            Self::Timer { .. } | Self::Message { .. } => false,
+        }
+    }
 }
 
 impl ElementInstance {
-    pub(crate) fn wait(&self, element: ElementIndex) -> Option<&Wait> {
-        self.waits.iter().find(|wait| wait.element == element)
+    /// The whole of a repeated activity.
+    pub(crate) fn turns(&self) -> Option<&Turns> {
+        match &self.role {
+            Role::Loop(turns) => Some(turns),
+            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        }
+    }
+
+    /// Which turn of a repeated activity it is.
+    pub(crate) fn turn(&self) -> Option<u32> {
+        match self.role {
+            Role::Turn(turn) => Some(turn),
+            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        }
+    }
+
+    /// The call under way, if one is.
+    pub(crate) fn call(&self) -> Option<&Call> {
+        match &self.stage {
+            Stage::Call(call) => Some(call),
+            Stage::Entered
+            | Stage::Job { .. }
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Joined { .. }
+            | Stage::Leaving { .. } => None,
+        }
     }
 
     /// True if its job may be worked on.

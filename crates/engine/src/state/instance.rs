@@ -1,12 +1,13 @@
 //! The live state as a value: what the engine reads to decide and changes to apply.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
 
+use crate::definition::Definition;
 use crate::event::Resume;
-use crate::state::{ElementInstance, Scope, Stage};
+use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,12 @@ pub struct Instance {
     pub(crate) elements: BTreeMap<ElementInstanceKey, ElementInstance>,
     pub(crate) incidents: BTreeMap<IncidentKey, IncidentState>,
     pub(crate) last_completed: Option<(ElementInstanceKey, ElementIndex)>,
+    /// What the instance itself waits for: the starts of the event sub-processes at the top.
+    pub(crate) waits: Vec<Wait>,
+    /// Who waits for a signal or a condition. Derived from the waits.
+    pub(crate) listening: BTreeSet<ElementInstanceKey>,
+    /// What can be compensated.
+    pub(crate) completed: CompletedActivities,
 }
 
 /// Where an instance is in its life.
@@ -64,6 +71,9 @@ impl Instance {
             elements: BTreeMap::new(),
             incidents: BTreeMap::new(),
             last_completed: None,
+            waits: Vec::new(),
+            listening: BTreeSet::new(),
+            completed: CompletedActivities::default(),
         }
     }
 
@@ -120,6 +130,73 @@ impl Instance {
         self.elements.get(&job).is_some_and(ElementInstance::has_open_job)
     }
 
+    /// The name under which the root scope waits: unlike the root's own key, it is unique among all instances.
+    pub(crate) fn as_owner(&self, scope: ElementInstanceKey) -> ElementInstanceKey {
+        match scope {
+            ElementInstanceKey::ROOT => ElementInstanceKey(self.key.0),
+            key => key,
+        }
+    }
+
+    /// The scope that waits under the name of `owner`.
+    pub(crate) fn of_owner(&self, owner: ElementInstanceKey) -> ElementInstanceKey {
+        if owner.0 == self.key.0 {
+            ElementInstanceKey::ROOT
+        } else {
+            owner
+        }
+    }
+
+    /// What `owner` waits for; none if it is not alive.
+    pub(crate) fn waits_of(&self, owner: ElementInstanceKey) -> Option<&[Wait]> {
+        if owner.0 == self.key.0 {
+            return Some(&self.waits);
+        }
+        self.elements.get(&owner).map(|state| state.waits.as_slice())
+    }
+
+    pub(crate) fn wait_of(&self, owner: ElementInstanceKey, element: ElementIndex) -> Option<&Wait> {
+        self.waits_of(owner)?.iter().find(|wait| wait.element == element)
+    }
+
+    /// Changes what `owner` waits for.
+    pub(crate) fn change_waits(&mut self, owner: ElementInstanceKey, change: impl FnOnce(&mut Vec<Wait>)) {
+        let waits = if owner.0 == self.key.0 {
+            &mut self.waits
+        } else if let Some(state) = self.elements.get_mut(&owner) {
+            &mut state.waits
+        } else {
+            return;
+        };
+        change(waits);
+        if waits.iter().any(|wait| wait.kind.is_internal()) {
+            self.listening.insert(owner);
+        } else {
+            self.listening.remove(&owner);
+        }
+    }
+
+    /// Everything that waits for a signal or a condition, the oldest owner first.
+    pub(crate) fn internal_waits(&self) -> impl Iterator<Item = (ElementInstanceKey, &Wait)> {
+        let of = |owner: &ElementInstanceKey| {
+            let owner = *owner;
+            self.waits_of(owner)
+                .into_iter()
+                .flatten()
+                .map(move |wait| (owner, wait))
+        };
+        self.listening
+            .iter()
+            .flat_map(of)
+            .filter(|(_, wait)| wait.kind.is_internal())
+    }
+
+    /// True if a condition is waited for.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.internal_waits()
+            .any(|(_, wait)| matches!(wait.kind, WaitFor::Condition { .. }))
+    }
+
     pub(crate) fn scope(&self, key: ElementInstanceKey) -> Option<&Scope> {
         if key == ElementInstanceKey::ROOT {
             return Some(&self.root);
@@ -160,6 +237,15 @@ impl Instance {
         self.outward(from).find(has).unwrap_or(ElementInstanceKey::ROOT)
     }
 
+    /// The scope whose completed activities an event inside `from` compensates: the one it stands in, or what a
+    /// sub-process that was begun by an event belongs to.
+    pub(crate) fn compensated_scope(&self, from: ElementInstanceKey, _: &Definition) -> ElementInstanceKey {
+        match self.elements.get(&from).map(|state| &state.role) {
+            Some(Role::Compensates(scope)) => *scope,
+            Some(Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_)) | None => from,
+        }
+    }
+
     /// Everything visible from `from`, the innermost value of each name.
     pub(crate) fn visible(&self, from: ElementInstanceKey) -> Variables {
         let mut all = self.variables.clone();
@@ -191,18 +277,31 @@ impl Instance {
         let elements = self.elements.values().map(|element| {
             let results = match &element.stage {
                 Stage::Leaving { results } => of(results),
+                Stage::Call(call) => of(&call.variables) + 96,
                 Stage::Entered
                 | Stage::Job { .. }
                 | Stage::UserTask { .. }
                 | Stage::Waiting
-                | Stage::Running => 0,
+                | Stage::Running
+                | Stage::Joined { .. } => 0,
             };
-            ELEMENT + of(&element.variables) + results + element.waits.len() * 96
+            let turns = match &element.role {
+                Role::Loop(turns) => {
+                    let items = turns.items.iter().flatten();
+                    let values = items.chain(turns.outputs.iter().flatten());
+                    values.map(|value| value.text().len() + 40).sum()
+                }
+                Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => 0,
+            };
+            ELEMENT + of(&element.variables) + results + turns + element.waits.len() * 96
         });
         let incidents = self
             .incidents
             .values()
             .map(|incident| INCIDENT + incident.message.len());
-        INSTANCE + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
+        let completed = self.completed.iter();
+        let completed = completed.map(|(_, _, completed)| ELEMENT + of(&completed.variables));
+        let completed: usize = completed.sum();
+        INSTANCE + completed + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
     }
 }

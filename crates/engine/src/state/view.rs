@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Timestamp};
 
 use crate::definition::Definition;
 use crate::element::{Shape, Trigger};
@@ -72,6 +72,17 @@ pub enum WaitKind {
         /// Its correlation key.
         correlation_key: String,
     },
+    /// A signal of this name.
+    Signal(Arc<str>),
+    /// A condition, by its text.
+    Condition(Arc<str>),
+    /// The instance that a call activity started.
+    Child {
+        /// Its key.
+        instance: InstanceKey,
+        /// The process it is of.
+        process_id: String,
+    },
 }
 
 impl WaitKind {
@@ -82,10 +93,13 @@ impl WaitKind {
             Self::UserTask(_) => "userTask",
             Self::Timer(_) => "timer",
             Self::Message { .. } => "message",
+            Self::Signal(_) => "signal",
+            Self::Condition(_) => "condition",
+            Self::Child { .. } => "child",
         }
     }
 
-    /// The detail as text: job type, assignee, due time, or name and key.
+    /// The detail as text: job type, assignee, due time, name and key, or condition.
     pub fn detail(&self) -> String {
         match self {
             Self::Job(job_type) => job_type.to_string(),
@@ -99,6 +113,8 @@ impl WaitKind {
                 name,
                 correlation_key,
             } => format!("{name} / {correlation_key}"),
+            Self::Signal(name) | Self::Condition(name) => name.to_string(),
+            Self::Child { instance, process_id } => format!("{process_id} {instance}"),
         }
     }
 }
@@ -115,8 +131,21 @@ impl Instance {
         let live = self.elements.iter().map(|(key, instance)| {
             let state = match (&instance.stage, instance.incident) {
                 (_, Some(_)) => TokenState::Incident,
-                (Stage::Entered | Stage::Running | Stage::Leaving { .. }, None) => TokenState::Active,
-                (Stage::Job { .. } | Stage::UserTask { .. } | Stage::Waiting, None) => TokenState::Waiting,
+                (
+                    Stage::Entered
+                    | Stage::Running
+                    | Stage::Leaving { .. }
+                    | Stage::Joined { open: false, .. },
+                    None,
+                ) => TokenState::Active,
+                (
+                    Stage::Job { .. }
+                    | Stage::UserTask { .. }
+                    | Stage::Waiting
+                    | Stage::Call(_)
+                    | Stage::Joined { open: true, .. },
+                    None,
+                ) => TokenState::Waiting,
             };
             view(instance.element, Some(*key), state)
         });
@@ -130,7 +159,10 @@ impl Instance {
             .map(|(flow, _)| {
                 let element = definition.flow(*flow).target;
                 let info = definition.element(element);
-                let joins = info.behaviour.shape() == Shape::Join || info.start_quantity > 1;
+                let joins = match info.behaviour.shape() {
+                    Shape::Join | Shape::Late => true,
+                    Shape::Plain | Shape::Scope => info.start_quantity > 1,
+                };
                 view(
                     element,
                     None,
@@ -147,23 +179,21 @@ impl Instance {
     /// Everything the instance waits for, oldest first.
     pub fn waiting_for(&self, definition: &Definition) -> Vec<WaitView> {
         let mut all = Vec::new();
+        let view = |key: ElementInstanceKey, element: ElementIndex, kind| {
+            let element_id = Arc::clone(&definition.element(element).id);
+            WaitView {
+                element_id,
+                element,
+                element_instance: key,
+                kind,
+            }
+        };
+        let own = self.as_owner(ElementInstanceKey::ROOT);
+        let awaited = |key, wait: &Wait| view(key, wait.element, awaited(definition, wait));
+        all.extend(self.waits.iter().map(|wait| awaited(own, wait)));
         for (key, instance) in &self.elements {
-            let view = |element: ElementIndex, kind| {
-                let element_id = Arc::clone(&definition.element(element).id);
-                WaitView {
-                    element_id,
-                    element,
-                    element_instance: *key,
-                    kind,
-                }
-            };
-            all.extend(work(definition, instance).map(|kind| view(instance.element, kind)));
-            all.extend(
-                instance
-                    .waits
-                    .iter()
-                    .map(|wait| view(wait.element, awaited(definition, wait))),
-            );
+            all.extend(work(definition, instance).map(|kind| view(*key, instance.element, kind)));
+            all.extend(instance.waits.iter().map(|wait| awaited(*key, wait)));
         }
         all
     }
@@ -198,7 +228,13 @@ fn work(definition: &Definition, instance: &ElementInstance) -> Option<WaitKind>
             ))
         }
         Stage::UserTask { assignee, .. } => Some(WaitKind::UserTask(assignee.clone())),
-        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } => None,
+        Stage::Call(call) => Some(WaitKind::Child {
+            instance: call.child,
+            process_id: call.process_id.clone(),
+        }),
+        Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
+            None
+        }
     }
 }
 
@@ -211,17 +247,24 @@ fn awaited(definition: &Definition, wait: &Wait) -> WaitKind {
         } => WaitKind::Message {
             name: match name {
                 Some(computed) => computed.as_str().into(),
-                None => message_name(definition, wait.element),
+                None => awaited_name(definition, wait.element),
             },
             correlation_key: correlation_key.clone(),
         },
+        WaitFor::Signal { name } => WaitKind::Signal(match name {
+            Some(computed) => computed.as_str().into(),
+            None => awaited_name(definition, wait.element),
+        }),
+        WaitFor::Condition { .. } => WaitKind::Condition(awaited_name(definition, wait.element)),
     }
 }
 
-/// The fixed name of the message that `element` receives.
-pub(crate) fn message_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
+/// The fixed name of the message or signal that `element` receives, or the text of its condition.
+pub(crate) fn awaited_name(definition: &Definition, element: ElementIndex) -> Arc<str> {
     let fixed = match definition.element(element).behaviour.trigger() {
         Some(Trigger::Message(message)) => message.name.literal(),
+        Some(Trigger::Signal(signal)) => signal.name.literal(),
+        Some(Trigger::Condition(condition)) => Some(&condition.text),
         Some(Trigger::Timer(_)) | None => None,
     };
     fixed.map_or_else(|| "".into(), Arc::clone)

@@ -1,9 +1,12 @@
 //! What a timer event definition says, fixed or computed.
 
+use std::sync::Arc;
+
+use croner::Cron;
 use tidegate_model::Timestamp;
 
 use crate::text::{Failure, Text};
-use crate::timer::{Period, Repeat, iso};
+use crate::timer::{Period, Repeat, Turn, cron, iso};
 use crate::visible::Visible;
 
 /// Which of the three the model gives.
@@ -24,7 +27,7 @@ pub(crate) struct TimerSpec {
 }
 
 /// When a timer is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Schedule {
     At(Timestamp),
     After(Period),
@@ -33,6 +36,7 @@ pub(crate) enum Schedule {
         start: Option<Timestamp>,
         period: Period,
     },
+    Calendar(Arc<Cron>),
 }
 
 impl Schedule {
@@ -40,6 +44,9 @@ impl Schedule {
         Ok(match kind {
             TimerKind::Date => Self::At(iso::date(text)?),
             TimerKind::Duration => Self::After(iso::duration(text)?),
+            TimerKind::Cycle if !text.trim().starts_with('R') => {
+                Self::Calendar(Arc::new(cron::read(text.trim())?))
+            }
             TimerKind::Cycle => {
                 let iso::Cycle { times, start, period } = iso::cycle(text)?;
                 Self::Cycle { times, start, period }
@@ -48,8 +55,8 @@ impl Schedule {
     }
 
     /// The first due time, and how it goes on.
-    pub(crate) fn first(self, now: Timestamp) -> (Timestamp, Option<Repeat>) {
-        match self {
+    pub(crate) fn first(&self, now: Timestamp) -> (Timestamp, Option<Repeat>) {
+        match *self {
             Self::At(time) => (time, None),
             Self::After(period) => (period.after(now), None),
             Self::Cycle { times, start, period } => {
@@ -57,12 +64,21 @@ impl Schedule {
                 let repeat = (left != Some(0)).then_some(Repeat { period, left });
                 (start.unwrap_or_else(|| period.after(now)), repeat)
             }
+            Self::Calendar(ref cron) => {
+                let never = Timestamp::from_ms(i64::MAX);
+                let repeat = Repeat {
+                    period: Period { months: 0, ms: 0 },
+                    left: None,
+                };
+                (cron::after(cron, now).unwrap_or(never), Some(repeat))
+            }
         }
     }
 
     /// The next due time of a start event that has fired `fired` times, last at `after`.
-    pub(crate) fn next(self, after: Timestamp, fired: u32) -> Option<Timestamp> {
-        match self {
+    pub(crate) fn next(&self, after: Timestamp, fired: u32) -> Option<Timestamp> {
+        match *self {
+            Self::Calendar(ref cron) => cron::after(cron, after),
             Self::At(time) => (fired == 0).then_some(time),
             Self::After(period) => (fired == 0).then(|| period.after(after)),
             Self::Cycle {
@@ -88,6 +104,19 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// The turn of a calendar expression after the one that was due at `due_at`.
+    pub(crate) fn following(&self, due_at: Timestamp, now: Timestamp) -> Turn {
+        match self {
+            Self::Calendar(cron) => cron::following(cron, due_at, now),
+            Self::At(_) | Self::After(_) | Self::Cycle { .. } => Turn {
+                missed: 0,
+                next: None,
+            },
+        }
+    }
+}
+
 impl TimerSpec {
     /// Keeps a text; a fixed one must be right.
     pub(crate) fn new(kind: TimerKind, text: Text) -> Result<Self, String> {
@@ -98,14 +127,14 @@ impl TimerSpec {
         Ok(Self { kind, text, fixed })
     }
 
-    pub(crate) fn fixed(&self) -> Option<Schedule> {
-        self.fixed
+    pub(crate) fn fixed(&self) -> Option<&Schedule> {
+        self.fixed.as_ref()
     }
 
     /// What the text says now.
     pub(crate) fn schedule(&self, scope: &Visible<'_>) -> Result<Schedule, Box<Failure>> {
-        if let Some(schedule) = self.fixed {
-            return Ok(schedule);
+        if let Some(schedule) = &self.fixed {
+            return Ok(schedule.clone());
         }
         let written = self
             .text

@@ -99,7 +99,7 @@ impl Host {
         let first = self.advance(kind.clone());
         let after = std::mem::replace(&mut self.instance, before.clone());
         self.keys = keys;
-        let second = self.advance(kind);
+        let second = self.advance(kind.clone());
         assert_eq!(first, second, "the same input gave two outcomes");
         assert_eq!(after, self.instance);
         let (events, effects) = match second {
@@ -111,6 +111,16 @@ impl Host {
         };
         self.check_replay(before, &events);
         self.journal.extend(events.iter().cloned());
+        // Who tells of the end of a child knows that it is not under way any more.
+        match &kind {
+            CommandKind::ChildCompleted { child, .. }
+            | CommandKind::ChildFaulted { child, .. }
+            | CommandKind::ChildCancelled { child, .. }
+            | CommandKind::ChildNotStarted { child, .. } => {
+                self.open.remove(&format!("child {child}"));
+            }
+            _ => {}
+        }
         effects.iter().for_each(|effect| self.follow(effect));
         self.check_outstanding();
         Ok((events, effects))
@@ -177,6 +187,7 @@ impl Host {
             | Effect::OpenUserTask(_)
             | Effect::ArmTimer(_)
             | Effect::Subscribe(_)
+            | Effect::StartChild(_)
             | Effect::RaiseIncident(_) => {
                 self.open.insert(identity(effect), effect.clone());
             }
@@ -184,9 +195,14 @@ impl Host {
             | Effect::CloseUserTask(_)
             | Effect::DisarmTimer { .. }
             | Effect::Unsubscribe { .. }
+            | Effect::CancelChild { .. }
             | Effect::CloseIncident(_) => {
                 self.open.remove(&identity(effect));
             }
+            // They happen once, with the commit.
+            Effect::PublishMessage { .. }
+            | Effect::BroadcastSignal { .. }
+            | Effect::EscalateToParent { .. } => {}
             Effect::Ended(sub_status) => {
                 self.ended += 1;
                 assert_eq!(self.instance.ended(), Some(*sub_status));
@@ -272,6 +288,11 @@ fn identity(effect: &Effect) -> String {
         Effect::Unsubscribe { owner, element } => format!("message {owner} {element:?}"),
         Effect::RaiseIncident(incident) => format!("incident {}", incident.key),
         Effect::CloseIncident(key) => format!("incident {key}"),
+        Effect::PublishMessage { name, .. } => format!("publish {name}"),
+        Effect::BroadcastSignal { name, .. } => format!("broadcast {name}"),
+        Effect::StartChild(child) => format!("child {}", child.instance),
+        Effect::CancelChild { instance, .. } => format!("child {instance}"),
+        Effect::EscalateToParent { .. } => "escalation".to_owned(),
         Effect::Ended(_) => "ended".to_owned(),
     }
 }

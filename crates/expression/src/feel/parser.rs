@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::SyntaxError;
-use crate::expression::Vocabulary;
+use crate::expression::{KnownTypes, Vocabulary};
 use crate::feel::names::{Known, is_keyword};
 use crate::functions;
 use crate::lexer::{Kind, Token};
@@ -30,7 +30,7 @@ pub(crate) struct Parser<'t> {
     at: usize,
     pub(super) known: Known,
     /// The types that the caller knows, as FEEL writes them.
-    pub(super) types: Option<&'t dyn Fn(&str) -> Option<String>>,
+    pub(super) types: Option<KnownTypes<'t>>,
     pub(super) builder: Builder,
     locals: Vec<Arc<str>>,
     /// For every function around: the names that it reads from the scope.

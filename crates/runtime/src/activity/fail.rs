@@ -15,12 +15,17 @@ pub(super) struct Fail {
 
 impl Activity for Fail {
     fn run(&self, context: ActivityContext) -> ActivityFuture {
-        let times = context.header("times").and_then(|text| text.trim().parse().ok()).unwrap_or(1);
+        let times = context
+            .header("times")
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(1);
         let mut failed = self.failed.lock();
         let count = failed.entry(context.job).or_default();
         let result = if *count < times {
             *count += 1;
-            Err(ActivityError::failed(format!("failure {count} of {times}, as asked for")))
+            Err(ActivityError::failed(format!(
+                "failure {count} of {times}, as asked for"
+            )))
         } else {
             failed.remove(&context.job);
             Ok(Variables::new())

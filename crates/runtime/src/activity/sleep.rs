@@ -21,7 +21,9 @@ impl Activity for Sleep {
             let duration = match context.header("duration") {
                 None => Duration::from_secs(1),
                 Some(text) => parse(text).ok_or_else(|| {
-                    ActivityError::failed(format!("header `duration` is `{text}`: expected ISO 8601, for example PT5S"))
+                    ActivityError::failed(format!(
+                        "header `duration` is `{text}`: expected ISO 8601, for example PT5S"
+                    ))
                 })?,
             };
             let sleep = tokio::time::sleep(duration.min(LONGEST));

@@ -67,14 +67,32 @@ impl Timers {
 
 impl From<&TimerRow> for Entry {
     fn from(row: &TimerRow) -> Self {
-        Self { due_at: row.due_at, owner: row.owner, element: row.element, instance: row.instance, fired: row.fired }
+        Self {
+            due_at: row.due_at,
+            owner: row.owner,
+            element: row.element,
+            instance: row.instance,
+            fired: row.fired,
+        }
     }
 }
 
 impl From<Entry> for TimerRow {
     fn from(entry: Entry) -> Self {
-        let Entry { due_at, owner, element, instance, fired } = entry;
-        Self { due_at, owner, element, instance, fired }
+        let Entry {
+            due_at,
+            owner,
+            element,
+            instance,
+            fired,
+        } = entry;
+        Self {
+            due_at,
+            owner,
+            element,
+            instance,
+            fired,
+        }
     }
 }
 
@@ -113,7 +131,10 @@ async fn load(shared: &Arc<Shared>) {
     let until = now.plus_ms(HORIZON_MS);
     {
         let mut armed = shared.timers.armed.lock();
-        if armed.loaded_until.is_some_and(|loaded| loaded >= now.plus_ms(HORIZON_MS / 2)) {
+        if armed
+            .loaded_until
+            .is_some_and(|loaded| loaded >= now.plus_ms(HORIZON_MS / 2))
+        {
             return;
         }
         // Set before the read: what is committed meanwhile is put in by its owner.

@@ -10,8 +10,9 @@ use tidegate_model::effect::{Job, SubscriptionKind};
 use tidegate_model::stimulus::ChildNews;
 use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
-    Awaited, Commit, CommitError, CommitResult, Error as StoreError, ErrorKind, IncidentRow, InstanceRow, InstanceUpdate, JobRow,
-    JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow, Write,
+    Awaited, Commit, CommitError, CommitResult, Error as StoreError, ErrorKind, IncidentRow, InstanceRow,
+    InstanceUpdate, JobRow, JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow,
+    UserTaskRow, Write,
 };
 use tokio::sync::oneshot;
 
@@ -26,16 +27,19 @@ use super::resident::Resident;
 use super::work::Ready;
 use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
+/// What an owner does when the outcome of a commit is told.
+pub(super) type WhenTold = Box<dyn FnOnce(&mut Owner, CommitResult) + Send>;
+
 /// A commit that belongs to no resident, with what to do when its outcome is told.
 pub(super) struct Prepared {
     pub(super) commit: Commit,
-    pub(super) then: Box<dyn FnOnce(&mut Owner, CommitResult) + Send>,
+    pub(super) then: WhenTold,
 }
 
 /// What to do with one commit's outcome.
 pub(super) enum Then {
     Resident(Box<After>),
-    Loose(Box<dyn FnOnce(&mut Owner, CommitResult) + Send>),
+    Loose(WhenTold),
 }
 
 /// What leaves once a resident's commit is told.
@@ -81,7 +85,9 @@ impl Owner {
         let is_draining = self.shared.gate.read().is_draining();
         let mut later = Vec::new();
         for key in std::mem::take(&mut self.dirty) {
-            let Some(resident) = self.residents.get_mut(&key) else { continue };
+            let Some(resident) = self.residents.get_mut(&key) else {
+                continue;
+            };
             if !resident.is_dirty {
                 continue;
             }
@@ -115,10 +121,11 @@ impl Owner {
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
         let thens = self.in_flight.remove(&ticket).unwrap_or_default();
-        self.shared.note_health(results.iter().find_map(|result| match result {
-            Err(error @ CommitError::Failed { .. }) => Some(error),
-            _ => None,
-        }));
+        self.shared
+            .note_health(results.iter().find_map(|result| match result {
+                Err(error @ CommitError::Failed { .. }) => Some(error),
+                _ => None,
+            }));
         for (then, result) in thens.into_iter().zip(results) {
             match then {
                 Then::Loose(then) => then(self, result),
@@ -154,7 +161,11 @@ impl Owner {
                 stays
             });
             let incarnation = resident.incarnation;
-            self.ready.extend(after.jobs.into_iter().map(|job| Ready { instance: key, incarnation, job }));
+            self.ready.extend(after.jobs.into_iter().map(|job| Ready {
+                instance: key,
+                incarnation,
+                job,
+            }));
         }
         let has_ended = after.row.sub_status.is_finished();
         let mut ends = Vec::new();
@@ -164,7 +175,10 @@ impl Owner {
         if has_ended {
             ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
             if !ends.is_empty() {
-                let variables = self.residents.get(&key).map(|resident| resident.instance.variables().clone());
+                let variables = self
+                    .residents
+                    .get(&key)
+                    .map(|resident| resident.instance.variables().clone());
                 for reply in ends {
                     // Whoever waited may have gone.
                     let _ = reply.send(Ok(started(&after.row, variables.clone())));
@@ -214,7 +228,9 @@ impl Owner {
         if rows.is_empty() {
             return;
         }
-        self.shared.queue_depth.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        self.shared
+            .queue_depth
+            .fetch_add(rows.len() as u64, Ordering::Relaxed);
         let keys = std::mem::take(&mut outcome.stimuli);
         for (mut row, key) in rows.into_iter().zip(keys) {
             row.key = key;
@@ -230,7 +246,10 @@ impl Owner {
     /// What the store did in a commit beside what it was told: matches and expiries.
     pub(super) fn arrange(&mut self, outcome: Outcome) {
         if !outcome.expired.is_empty() {
-            Counters::add(&self.shared.counters.messages_expired, outcome.expired.len() as u64);
+            Counters::add(
+                &self.shared.counters.messages_expired,
+                outcome.expired.len() as u64,
+            );
             for message in &outcome.expired {
                 tracing::info!(%message, event = "MessageExpired", "a message found no taker in its time");
             }
@@ -239,7 +258,9 @@ impl Owner {
             return;
         }
         let now = self.shared.now();
-        self.shared.queue_depth.fetch_add(outcome.deliveries.len() as u64, Ordering::Relaxed);
+        self.shared
+            .queue_depth
+            .fetch_add(outcome.deliveries.len() as u64, Ordering::Relaxed);
         let rows: Vec<StimulusRow> = outcome
             .deliveries
             .into_iter()
@@ -272,7 +293,10 @@ impl Owner {
     }
 
     fn release_consumed(&mut self, consumed: &[Item]) {
-        let stimuli = consumed.iter().filter(|item| matches!(item, Item::Stimulus(_))).count() as u64;
+        let stimuli = consumed
+            .iter()
+            .filter(|item| matches!(item, Item::Stimulus(_)))
+            .count() as u64;
         if stimuli > 0 {
             self.shared.queue_depth.fetch_sub(stimuli, Ordering::Relaxed);
         }
@@ -280,14 +304,24 @@ impl Owner {
 
     /// A resident's commit did not happen: what is in memory has run ahead of the truth and is dropped.
     fn failed(&mut self, after: Box<After>, error: CommitError) {
-        let Some(after) = self.retry_later(after, &error) else { return };
+        let Some(after) = self.retry_later(after, &error) else {
+            return;
+        };
         let key = after.instance;
         let problem = problem_of(&error);
         tracing::warn!(instance = %key, "a commit did not happen: {problem}");
-        let After { incarnation, mut answers, mut consumed, .. } = *after;
+        let After {
+            incarnation,
+            mut answers,
+            mut consumed,
+            ..
+        } = *after;
         let mut cut = None;
         let mut had_cycle = false;
-        if self.residents.get(&key).is_some_and(|resident| resident.incarnation == incarnation)
+        if self
+            .residents
+            .get(&key)
+            .is_some_and(|resident| resident.incarnation == incarnation)
             && let Some(mut resident) = self.residents.remove(&key)
         {
             take_left(&mut resident, &mut answers, &mut consumed);
@@ -322,7 +356,11 @@ impl Owner {
             self.answer_failed(answer, problem, duplicate);
         }
         for item in consumed {
-            if let Item::Stimulus(_) | Item::Timer(TimerRow { instance: Some(_), .. }) = &item {
+            if let Item::Stimulus(_)
+            | Item::Timer(TimerRow {
+                instance: Some(_), ..
+            }) = &item
+            {
                 self.pending.expect(item.domain());
             }
             self.put_back_later(item, problem);
@@ -389,7 +427,11 @@ impl Owner {
 /// What of a resident's answers and consumed items no commit has taken along, and what its waiting commits hold.
 pub(super) fn take_left(resident: &mut Resident, answers: &mut Vec<Answer>, consumed: &mut Vec<Item>) {
     for retry in resident.retry.drain(..) {
-        let After { answers: mut more, consumed: mut also, .. } = *retry.after;
+        let After {
+            answers: mut more,
+            consumed: mut also,
+            ..
+        } = *retry.after;
         answers.append(&mut more);
         consumed.append(&mut also);
     }
@@ -412,7 +454,9 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
-        && resident.uncommitted_since.is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
+        && resident
+            .uncommitted_since
+            .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
 }
 
 /// Nothing had to be written after all.
@@ -442,10 +486,14 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
-    let has_news = !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
+    let has_news =
+        !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
     let expect = std::mem::take(&mut resident.expect);
-    let mut commit = Commit { expect, writes: Vec::with_capacity(2 + writes.len() + riders.len()) };
+    let mut commit = Commit {
+        expect,
+        writes: Vec::with_capacity(2 + writes.len() + riders.len()),
+    };
     if has_news || !writes.is_empty() {
         write_row(resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
@@ -467,7 +515,8 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
     let new_bytes = payload.as_ref().map_or(0, Vec::len);
     // A state is rewritten only when the journal since the last one outweighs it.
     resident.journal_bytes += new_bytes;
-    let is_due = resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let is_due =
+        resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
     let state = is_due.then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
@@ -493,7 +542,10 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
         }));
     } else {
         resident.is_created = true;
-        writes.push(Write::CreateInstance { row: Box::new(row.clone()), state });
+        writes.push(Write::CreateInstance {
+            row: Box::new(row.clone()),
+            state,
+        });
     }
     if let Some(payload) = payload {
         writes.push(Write::Journal(JournalRow {
@@ -555,8 +607,13 @@ fn translate(
                 writes.push(Write::ArmTimer(row));
             }
             Effect::DisarmTimer { owner, element } => {
-                after.timers.retain(|row| row.owner != owner.get() || row.element != element);
-                writes.push(Write::DisarmTimer { owner: owner.get(), element });
+                after
+                    .timers
+                    .retain(|row| row.owner != owner.get() || row.element != element);
+                writes.push(Write::DisarmTimer {
+                    owner: owner.get(),
+                    element,
+                });
             }
             Effect::Subscribe(subscription) => writes.push(Write::Subscribe {
                 row: SubscriptionRow {
@@ -589,7 +646,12 @@ fn translate(
             }))),
             Effect::CloseIncident(incident) => writes.push(Write::CloseIncident(incident)),
             Effect::Ended(ended) => emitted(shared, now, writes, after).tell_end(resident, ended),
-            Effect::PublishMessage { name, correlation_key, variables, ttl_ms } => {
+            Effect::PublishMessage {
+                name,
+                correlation_key,
+                variables,
+                ttl_ms,
+            } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
                 emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
@@ -598,9 +660,12 @@ fn translate(
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
             }
             Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
-            Effect::CancelChild { instance, .. } => emitted(shared, now, writes, after).cancel_child(row, instance),
+            Effect::CancelChild { instance, .. } => {
+                emitted(shared, now, writes, after).cancel_child(row, instance)
+            }
             Effect::EscalateToParent { code, variables } => {
-                emitted(shared, now, writes, after).tell_caller(row, ChildNews::Escalated { code, variables });
+                emitted(shared, now, writes, after)
+                    .tell_caller(row, ChildNews::Escalated { code, variables });
             }
         }
     }
@@ -612,7 +677,12 @@ fn emitted<'a>(
     writes: &'a mut Vec<Write>,
     after: &'a mut After,
 ) -> Emitted<'a> {
-    Emitted { shared, now, writes, queued: &mut after.emitted }
+    Emitted {
+        shared,
+        now,
+        writes,
+        queued: &mut after.emitted,
+    }
 }
 
 /// Who does a job: a handler of this process, or an external worker. Back-off of the former is a timer row.
@@ -695,5 +765,7 @@ pub(super) fn instance_of(value: &[u8]) -> Option<InstanceKey> {
 
 /// The cause of what a client asked for.
 pub(super) fn client(actor: &str) -> Cause {
-    Cause::Client { actor: actor.to_owned() }
+    Cause::Client {
+        actor: actor.to_owned(),
+    }
 }

@@ -70,7 +70,10 @@ impl Owner {
         let attempt = row.attempts + 1;
         let generation = self.shared.generation.to_string();
         let kind = CommandKind::RecoverCrashed { generation, attempt };
-        if self.advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery)).is_err() {
+        if self
+            .advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
+            .is_err()
+        {
             return;
         }
         if let Some(resident) = self.residents.get_mut(&key) {
@@ -89,7 +92,9 @@ impl Owner {
                 self.held_recoveries.push(key);
             }
             Ok(Some(row)) => match row.sub_status {
-                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => self.recover(row, done),
+                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => {
+                    self.recover(row, done)
+                }
                 _ => {}
             },
             Ok(None) => {}
@@ -103,7 +108,11 @@ impl Owner {
     /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
     /// is closed.
     pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) -> bool {
-        if self.residents.get(&key).is_some_and(|resident| resident.cycle.is_some()) {
+        if self
+            .residents
+            .get(&key)
+            .is_some_and(|resident| resident.cycle.is_some())
+        {
             // It runs already.
             let _ = done.send(true);
             return false;
@@ -126,7 +135,9 @@ impl Owner {
                 return false;
             }
         }
-        let Some(resident) = self.residents.get_mut(&key) else { return false };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return false;
+        };
         for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
             // Everything else has a row, committed with the events that asked for it.
             if let Effect::RunJob(job) = effect {
@@ -144,7 +155,9 @@ impl Owner {
 
     /// What kills the process again and again is put aside: its activities become incidents.
     fn quarantine_all(&mut self, key: InstanceKey, attempt: u32) {
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         let jobs: Vec<_> = resident
             .effects
             .iter()
@@ -160,7 +173,9 @@ impl Owner {
                  causes them, then retry the incident"
             );
             let kind = CommandKind::QuarantineJob { job, message };
-            if let Err(rejection) = self.advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery)) {
+            if let Err(rejection) =
+                self.advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
+            {
                 tracing::warn!(instance = %key, "an activity could not be put aside: {rejection}");
             }
         }

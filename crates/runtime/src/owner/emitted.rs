@@ -5,7 +5,7 @@ use tidegate_engine::Event;
 use tidegate_model::effect::{Binding, Child};
 use tidegate_model::stimulus::ChildNews;
 use tidegate_model::{Cause, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
-use tidegate_store::{DefinitionFilter, InstanceRow, Page, StimulusRow, Write};
+use tidegate_store::{DefinitionFilter, DefinitionKind, InstanceRow, Page, StimulusRow, Write};
 
 use crate::definitions::Loaded;
 use crate::shared::Shared;
@@ -59,8 +59,12 @@ impl Emitted<'_> {
 
     pub(super) fn broadcast(&mut self, row: &InstanceRow, name: String, variables: Variables) {
         let domain = Domain::signal(&row.tenant, &name);
-        let stimulus =
-            Stimulus::Broadcast { name, variables, tenant: row.tenant.to_string(), thrown_by: Some(row.key) };
+        let stimulus = Stimulus::Broadcast {
+            name,
+            variables,
+            tenant: row.tenant.to_string(),
+            thrown_by: Some(row.key),
+        };
         self.queue(&domain, &stimulus);
     }
 
@@ -68,7 +72,9 @@ impl Emitted<'_> {
     pub(super) fn start_child(&mut self, caller: &Resident, child: Child) {
         let row = &caller.row;
         let found = match row.depth >= DEEPEST_CALL {
-            true => Err(format!("the call is {DEEPEST_CALL} levels deep; does the process call itself for ever?")),
+            true => Err(format!(
+                "the call is {DEEPEST_CALL} levels deep; does the process call itself for ever?"
+            )),
             false => find(self.shared, &caller.loaded, &child),
         };
         let loaded = match found {
@@ -76,7 +82,12 @@ impl Emitted<'_> {
             Err(message) => {
                 let news = ChildNews::NotStarted { message };
                 let Child { owner, instance, .. } = child;
-                let stimulus = Stimulus::Child { instance: row.key, owner, child: instance, news };
+                let stimulus = Stimulus::Child {
+                    instance: row.key,
+                    owner,
+                    child: instance,
+                    news,
+                };
                 return self.queue(&Domain::Instance(row.key), &stimulus);
             }
         };
@@ -90,19 +101,35 @@ impl Emitted<'_> {
             definition: new.definition,
             element: None,
             variables: child.variables,
-            cause: Cause::Parent { instance: row.key.get() },
+            cause: Cause::Parent {
+                instance: row.key.get(),
+            },
         };
-        self.writes.push(Write::CreateInstance { row: Box::new(new), state: None });
+        self.writes.push(Write::CreateInstance {
+            row: Box::new(new),
+            state: None,
+        });
         self.queue(&Domain::Instance(child.instance), &stimulus);
     }
 
     pub(super) fn cancel_child(&mut self, caller: &InstanceRow, child: InstanceKey) {
-        self.queue(&Domain::Instance(child), &Stimulus::CancelChild { instance: child, parent: caller.key });
+        self.queue(
+            &Domain::Instance(child),
+            &Stimulus::CancelChild {
+                instance: child,
+                parent: caller.key,
+            },
+        );
     }
 
     pub(super) fn tell_caller(&mut self, row: &InstanceRow, news: ChildNews) {
         if let (Some(caller), Some(owner)) = (row.parent, row.parent_element) {
-            let stimulus = Stimulus::Child { instance: caller, owner, child: row.key, news };
+            let stimulus = Stimulus::Child {
+                instance: caller,
+                owner,
+                child: row.key,
+                news,
+            };
             self.queue(&Domain::Instance(caller), &stimulus);
         }
     }
@@ -118,9 +145,15 @@ impl Emitted<'_> {
             SubStatus::Cancelled => ChildNews::Cancelled,
             SubStatus::Faulted => {
                 let (code, message) = fault_of(&resident.events);
-                ChildNews::Faulted { code, message, variables: variables() }
+                ChildNews::Faulted {
+                    code,
+                    message,
+                    variables: variables(),
+                }
             }
-            _ => ChildNews::Completed { variables: variables() },
+            _ => ChildNews::Completed {
+                variables: variables(),
+            },
         };
         self.tell_caller(&resident.row, news);
     }
@@ -147,19 +180,22 @@ fn find(shared: &Shared, caller: &Loaded, child: &Child) -> Result<std::sync::Ar
     let tenant = &caller.row.tenant;
     let process_id = &child.process_id;
     if child.binding == Binding::Latest {
-        return shared
-            .definitions
-            .latest(tenant, process_id)
-            .ok_or_else(|| format!("there is no process `{process_id}`; deploy it, then retry the incident"));
+        return shared.definitions.latest(tenant, process_id).ok_or_else(|| {
+            format!("there is no process `{process_id}`; deploy it, then retry the incident")
+        });
     }
     let filter = DefinitionFilter {
+        kind: Some(DefinitionKind::Process),
         process_id: Some(process_id.clone()),
         latest: false,
         tenant: Some(tenant.to_string()),
     };
     /// Versions of one process that are looked through.
     const MOST: usize = 10_000;
-    let rows = shared.store.definitions(&filter, Page::first(MOST)).map_err(|error| error.to_string())?;
+    let rows = shared
+        .store
+        .definitions(&filter, Page::first(MOST))
+        .map_err(|error| error.to_string())?;
     for row in rows {
         let is_meant = match &child.binding {
             Binding::Latest => true,
@@ -171,7 +207,10 @@ fn find(shared: &Shared, caller: &Loaded, child: &Child) -> Result<std::sync::Ar
         if !is_meant {
             continue;
         }
-        let loaded = shared.definitions.get(&*shared.store, row.key).map_err(|error| error.to_string())?;
+        let loaded = shared
+            .definitions
+            .get(&*shared.store, row.key)
+            .map_err(|error| error.to_string())?;
         let Some(loaded) = loaded else { continue };
         match &child.binding {
             Binding::VersionTag(tag) if loaded.definition.version_tag().is_none_or(|own| **own != **tag) => {}

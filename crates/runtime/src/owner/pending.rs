@@ -157,7 +157,10 @@ impl Pending {
     /// Puts an item by: until then, or until a narrow gate opens. Its domain is still counted, and what follows in it
     /// waits behind it.
     pub(super) fn park(&mut self, item: Item, until: Option<Instant>) {
-        let parked = self.parked.entry(item.domain()).or_insert_with(|| Parked { until, items: Vec::new() });
+        let parked = self.parked.entry(item.domain()).or_insert_with(|| Parked {
+            until,
+            items: Vec::new(),
+        });
         parked.until = until;
         parked.items.push(item);
     }
@@ -174,8 +177,11 @@ impl Pending {
             return;
         }
         let is_back = |parked: &Parked| parked.until.map_or(is_opened, |until| until <= now);
-        let back: Vec<Item> =
-            self.parked.extract_if(|_, parked| is_back(parked)).flat_map(|(_, parked)| parked.items).collect();
+        let back: Vec<Item> = self
+            .parked
+            .extract_if(|_, parked| is_back(parked))
+            .flat_map(|(_, parked)| parked.items)
+            .collect();
         for item in back {
             self.put_back(item);
         }

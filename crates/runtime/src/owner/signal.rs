@@ -28,7 +28,12 @@ impl Owner {
             return self.accept_broadcast(order, domain, reply);
         }
         let mut commit = Commit::default();
-        let BroadcastOrder { tenant, name, variables, .. } = order;
+        let BroadcastOrder {
+            tenant,
+            name,
+            variables,
+            ..
+        } = order;
         let started = self.match_signal((&tenant, &name), &variables, None, &mut commit);
         self.loose.push(Prepared {
             commit,
@@ -56,7 +61,10 @@ impl Owner {
         };
         let row = stimulus_row(&domain, order.source, &stimulus, self.now());
         self.pending.expect(domain.clone());
-        let commit = Commit { expect: Vec::new(), writes: vec![Write::AddStimulus(row.clone())] };
+        let commit = Commit {
+            expect: Vec::new(),
+            writes: vec![Write::AddStimulus(row.clone())],
+        };
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| {
@@ -81,10 +89,24 @@ impl Owner {
     }
 
     /// Executes a queued broadcast.
-    pub(super) fn execute_broadcast(&mut self, row: StimulusRow, stimulus: Stimulus) -> Result<(), Box<Item>> {
-        let Stimulus::Broadcast { name, variables, tenant, thrown_by } = stimulus else { return Ok(()) };
-        let mut commit =
-            Commit { expect: vec![Expect::Stimulus(row.key)], writes: vec![Write::RemoveStimulus(row.key)] };
+    pub(super) fn execute_broadcast(
+        &mut self,
+        row: StimulusRow,
+        stimulus: Stimulus,
+    ) -> Result<(), Box<Item>> {
+        let Stimulus::Broadcast {
+            name,
+            variables,
+            tenant,
+            thrown_by,
+        } = stimulus
+        else {
+            return Ok(());
+        };
+        let mut commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes: vec![Write::RemoveStimulus(row.key)],
+        };
         let started = self.match_signal((&tenant.into(), &name), &variables, thrown_by, &mut commit);
         let domain = Domain::parse(&row.domain);
         // What follows in this domain is committed behind it, so the line may go on.
@@ -93,7 +115,10 @@ impl Owner {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
-                    owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.matched(MessageKey(0), started, outcome);
                 }
                 Err(error) => {

@@ -1,7 +1,7 @@
 //! Starting instances: at once through the gate, or accepted for later.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use tidegate_engine::Instance;
 use tidegate_model::{
@@ -60,14 +60,28 @@ impl Owner {
         if order.accept_only || !self.may_start() {
             return self.accept_start(order, row, now, reply);
         }
-        let permit = self.shared.gate.admit_through(order.loaded.gates(), Entering::Start);
+        let permit = self
+            .shared
+            .gate
+            .admit_through(order.loaded.gates(), Entering::Start);
         let Ok(permit) = permit else {
             return self.accept_start(order, row, now, reply);
         };
-        let command =
-            Command::new(CommandKind::Start { element: None, variables: order.variables }, client(&order.actor));
+        let command = Command::new(
+            CommandKind::Start {
+                element: None,
+                variables: order.variables,
+            },
+            client(&order.actor),
+        );
         self.next_incarnation += 1;
-        let mut resident = Resident::new(self.next_incarnation, Instance::new(key), order.loaded.clone(), row, false);
+        let mut resident = Resident::new(
+            self.next_incarnation,
+            Instance::new(key),
+            order.loaded.clone(),
+            row,
+            false,
+        );
         resident.cycle = Some(self.cycle(key, permit, order.source));
         self.residents.insert(key, resident);
         if let Err(rejection) = self.advance(key, command) {
@@ -77,7 +91,9 @@ impl Owner {
         }
         let tenant = order.loaded.row.tenant.clone();
         let entry = order.idempotency_key.map(|key| idempotency_entry(&tenant, &key));
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         if let Some(entry) = &entry {
             remember(entry, key, now, &mut resident.expect, &mut resident.riders);
             self.starting.insert(entry.clone(), key);
@@ -130,7 +146,13 @@ impl Owner {
     }
 
     /// The gate is closed: the start is made durable and waits.
-    fn accept_start(&mut self, order: StartOrder, mut row: InstanceRow, now: Timestamp, reply: Reply<Started>) {
+    fn accept_start(
+        &mut self,
+        order: StartOrder,
+        mut row: InstanceRow,
+        now: Timestamp,
+        reply: Reply<Started>,
+    ) {
         if let Err(error) = self.room_in_queue() {
             let _ = reply.send(Err(error));
             return;
@@ -148,7 +170,10 @@ impl Owner {
         let queued = stimulus_row(&Domain::Instance(key), order.source, &stimulus, now);
         let mut expect = Vec::new();
         let mut writes = vec![
-            Write::CreateInstance { row: Box::new(row.clone()), state: None },
+            Write::CreateInstance {
+                row: Box::new(row.clone()),
+                state: None,
+            },
             Write::AddStimulus(queued.clone()),
         ];
         let tenant = row.tenant.clone();
@@ -167,7 +192,10 @@ impl Owner {
                 match result {
                     Ok(outcome) => {
                         let stimulus = owner.added(queued, &outcome);
-                        let _ = reply.send(Ok(Started { accepted: stimulus, ..started(&row, None) }));
+                        let _ = reply.send(Ok(Started {
+                            accepted: stimulus,
+                            ..started(&row, None)
+                        }));
                     }
                     Err(error) => {
                         owner.pending.left(&Domain::Instance(key));
@@ -186,14 +214,23 @@ impl Owner {
         variables: Variables,
         cause: tidegate_model::Cause,
     ) -> Result<(), Error> {
-        self.advance(key, Command::new(CommandKind::Start { element, variables }, cause)).map_err(Error::from)
+        self.advance(
+            key,
+            Command::new(CommandKind::Start { element, variables }, cause),
+        )
+        .map_err(Error::from)
     }
 
     /// Whether the queue takes one more while closed.
     pub(super) fn room_in_queue(&self) -> Result<(), Error> {
         let depth = self.shared.queue_depth.load(Ordering::Relaxed);
-        match (self.shared.options.overflow_policy, self.shared.options.queue_max_depth) {
-            (crate::status::OverflowPolicy::Reject, Some(limit)) if depth >= limit => Err(Error::QueueFull { depth }),
+        match (
+            self.shared.options.overflow_policy,
+            self.shared.options.queue_max_depth,
+        ) {
+            (crate::status::OverflowPolicy::Reject, Some(limit)) if depth >= limit => {
+                Err(Error::QueueFull { depth })
+            }
             _ => Ok(()),
         }
     }
@@ -254,8 +291,17 @@ pub(super) fn stimulus_row(
     }
 }
 
-fn remember(entry: &str, key: InstanceKey, now: Timestamp, expect: &mut Vec<Expect>, writes: &mut Vec<Write>) {
-    expect.push(Expect::ValueAbsent { key: entry.to_owned(), now });
+fn remember(
+    entry: &str,
+    key: InstanceKey,
+    now: Timestamp,
+    expect: &mut Vec<Expect>,
+    writes: &mut Vec<Write>,
+) {
+    expect.push(Expect::ValueAbsent {
+        key: entry.to_owned(),
+        now,
+    });
     writes.push(Write::SetValue {
         key: entry.to_owned(),
         value: key.to_string().into_bytes(),

@@ -132,7 +132,9 @@ impl Owner {
             return refuse(reply, translate(rejection));
         }
         if let Some(resident) = self.residents.get_mut(&instance) {
-            resident.expect.extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
+            resident
+                .expect
+                .extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
             resident.answers.push(Answer::Moved(reply));
         }
     }
@@ -145,7 +147,10 @@ impl Owner {
             return refuse(reply, error);
         }
         let row = stimulus_row(&domain, order.source, &order.stimulus, self.now());
-        let mut commit = Commit { expect: vec![Expect::InstanceLive(order.instance)], writes: Vec::new() };
+        let mut commit = Commit {
+            expect: vec![Expect::InstanceLive(order.instance)],
+            writes: Vec::new(),
+        };
         if let Some((job, token)) = order.lease {
             commit.expect.push(Expect::Lease { job, token });
             commit.writes.push(Write::ReportJob(job));
@@ -172,7 +177,9 @@ impl Owner {
     }
 
     fn execute_move(&mut self, row: StimulusRow, stimulus: Stimulus) -> Result<(), Box<Item>> {
-        let Some(instance) = stimulus.instance() else { return Ok(()) };
+        let Some(instance) = stimulus.instance() else {
+            return Ok(());
+        };
         match self.join_cycle(instance, Some(QUEUE)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Stimulus(row))),
@@ -214,72 +221,189 @@ impl Owner {
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
     fn command(&mut self, stimulus: Stimulus) -> Result<(), Rejection> {
         let (instance, command) = match stimulus {
-            Stimulus::Start { instance, element, variables, cause, .. } => {
-                (instance, Command::new(CommandKind::Start { element, variables }, cause))
-            }
-            Stimulus::Deliver { message, instance, owner, element, variables, .. } => (
+            Stimulus::Start {
+                instance,
+                element,
+                variables,
+                cause,
+                ..
+            } => (
+                instance,
+                Command::new(CommandKind::Start { element, variables }, cause),
+            ),
+            Stimulus::Deliver {
+                message,
+                instance,
+                owner,
+                element,
+                variables,
+                ..
+            } => (
                 instance,
                 Command::new(
-                    CommandKind::CorrelateMessage { owner, element, message, variables },
-                    Cause::Message { message: message.get() },
+                    CommandKind::CorrelateMessage {
+                        owner,
+                        element,
+                        message,
+                        variables,
+                    },
+                    Cause::Message {
+                        message: message.get(),
+                    },
                 ),
             ),
-            Stimulus::JobOutcome { instance, job, outcome, worker } => {
+            Stimulus::JobOutcome {
+                instance,
+                job,
+                outcome,
+                worker,
+            } => {
                 let kind = match outcome {
                     JobOutcome::Complete { variables } => CommandKind::CompleteJob { job, variables },
-                    JobOutcome::Fail { message, retries, retry_at } => {
-                        CommandKind::FailJob { job, message, retries, retry_at }
-                    }
-                    JobOutcome::Error { code, message, variables } => {
-                        CommandKind::ThrowError { job, code, message, variables }
-                    }
+                    JobOutcome::Fail {
+                        message,
+                        retries,
+                        retry_at,
+                    } => CommandKind::FailJob {
+                        job,
+                        message,
+                        retries,
+                        retry_at,
+                    },
+                    JobOutcome::Error {
+                        code,
+                        message,
+                        variables,
+                    } => CommandKind::ThrowError {
+                        job,
+                        code,
+                        message,
+                        variables,
+                    },
                 };
                 (instance, Command::new(kind, Cause::Worker { name: worker }))
             }
-            Stimulus::CompleteUserTask { instance, task, variables, actor } => {
-                (instance, Command::new(CommandKind::CompleteUserTask { task, variables }, Cause::Client { actor }))
-            }
-            Stimulus::SetVariables { instance, variables, actor } => (
+            Stimulus::CompleteUserTask {
+                instance,
+                task,
+                variables,
+                actor,
+            } => (
                 instance,
                 Command::new(
-                    CommandKind::SetVariables { scope: ElementInstanceKey::ROOT, variables },
+                    CommandKind::CompleteUserTask { task, variables },
                     Cause::Client { actor },
                 ),
             ),
-            Stimulus::RetryIncident { instance, incident, retries, actor } => (
+            Stimulus::SetVariables {
+                instance,
+                variables,
+                actor,
+            } => (
+                instance,
+                Command::new(
+                    CommandKind::SetVariables {
+                        scope: ElementInstanceKey::ROOT,
+                        variables,
+                    },
+                    Cause::Client { actor },
+                ),
+            ),
+            Stimulus::RetryIncident {
+                instance,
+                incident,
+                retries,
+                actor,
+            } => (
                 instance,
                 Command::new(
                     CommandKind::RetryIncident { incident, retries },
                     Cause::Operator { actor, reason: None },
                 ),
             ),
-            Stimulus::Signal { instance, owner, element, variables, .. } => {
-                (instance, Command::new(CommandKind::CatchSignal { owner, element, variables }, Cause::Engine))
-            }
-            Stimulus::Child { instance, owner, child, news } => {
+            Stimulus::Signal {
+                instance,
+                owner,
+                element,
+                variables,
+                ..
+            } => (
+                instance,
+                Command::new(
+                    CommandKind::CatchSignal {
+                        owner,
+                        element,
+                        variables,
+                    },
+                    Cause::Engine,
+                ),
+            ),
+            Stimulus::Child {
+                instance,
+                owner,
+                child,
+                news,
+            } => {
                 let kind = match news {
-                    ChildNews::Completed { variables } => CommandKind::ChildCompleted { owner, child, variables },
-                    ChildNews::Faulted { code, message, variables } => {
-                        CommandKind::ChildFaulted { owner, child, code, message, variables }
-                    }
-                    ChildNews::Escalated { code, variables } => {
-                        CommandKind::ChildEscalated { owner, child, code, variables }
-                    }
+                    ChildNews::Completed { variables } => CommandKind::ChildCompleted {
+                        owner,
+                        child,
+                        variables,
+                    },
+                    ChildNews::Faulted {
+                        code,
+                        message,
+                        variables,
+                    } => CommandKind::ChildFaulted {
+                        owner,
+                        child,
+                        code,
+                        message,
+                        variables,
+                    },
+                    ChildNews::Escalated { code, variables } => CommandKind::ChildEscalated {
+                        owner,
+                        child,
+                        code,
+                        variables,
+                    },
                     ChildNews::Cancelled => CommandKind::ChildCancelled { owner, child },
-                    ChildNews::NotStarted { message } => CommandKind::ChildNotStarted { owner, child, message },
+                    ChildNews::NotStarted { message } => CommandKind::ChildNotStarted {
+                        owner,
+                        child,
+                        message,
+                    },
                 };
-                (instance, Command::new(kind, Cause::Child { instance: child.get() }))
+                (
+                    instance,
+                    Command::new(
+                        kind,
+                        Cause::Child {
+                            instance: child.get(),
+                        },
+                    ),
+                )
             }
-            Stimulus::CancelChild { instance, parent } => {
-                (instance, Command::new(CommandKind::Cancel, Cause::Parent { instance: parent.get() }))
-            }
+            Stimulus::CancelChild { instance, parent } => (
+                instance,
+                Command::new(
+                    CommandKind::Cancel,
+                    Cause::Parent {
+                        instance: parent.get(),
+                    },
+                ),
+            ),
             Stimulus::Publish { .. } | Stimulus::Broadcast { .. } => return Ok(()),
         };
         self.advance(instance, command)
     }
 
     /// Brings the instance into memory with a live cycle. False if the gate is closed.
-    pub(super) fn join_cycle(&mut self, key: InstanceKey, source: Option<&'static str>) -> Result<bool, Error> {
+    pub(super) fn join_cycle(
+        &mut self,
+        key: InstanceKey,
+        source: Option<&'static str>,
+    ) -> Result<bool, Error> {
         // Looked at before anything is loaded for nothing; the permit below is what counts.
         if !self.shared.gate.read().is_accepting() {
             return Ok(false);
@@ -287,7 +411,9 @@ impl Owner {
         if !self.load(key)? {
             return Err(Error::NoSuchInstance(key));
         }
-        let Some(resident) = self.residents.get(&key) else { return Err(Error::NoSuchInstance(key)) };
+        let Some(resident) = self.residents.get(&key) else {
+            return Err(Error::NoSuchInstance(key));
+        };
         let entering = match resident.instance.sequence() {
             0 => Entering::Start,
             _ => Entering::Continue,
@@ -322,7 +448,16 @@ impl Owner {
 
     /// The instance no longer waits for a message that was matched with it: the message looks for another taker.
     fn publish_again(&mut self, row: StimulusRow, deliver: Stimulus) {
-        let Stimulus::Deliver { message, instance, name, correlation_key, variables, expires_at, .. } = deliver else {
+        let Stimulus::Deliver {
+            message,
+            instance,
+            name,
+            correlation_key,
+            variables,
+            expires_at,
+            ..
+        } = deliver
+        else {
             return;
         };
         let tenant = match self.residents.get(&instance) {
@@ -332,24 +467,43 @@ impl Owner {
         tracing::info!(%message, %instance, event = "MessageReturned", "an instance no longer waits for a message; it is published again");
         let now = self.now();
         let key = row.key;
-        let message =
-            MessageRow { key: message, tenant, name, correlation_key, variables: variables.to_json(), expires_at };
+        let message = MessageRow {
+            key: message,
+            tenant,
+            name,
+            correlation_key,
+            variables: variables.to_json(),
+            expires_at,
+        };
         self.take_out(
             row,
-            vec![Write::RemoveStimulus(key), Write::Publish { row: message, has_taker: false, now }],
+            vec![
+                Write::RemoveStimulus(key),
+                Write::Publish {
+                    row: message,
+                    has_taker: false,
+                    now,
+                },
+            ],
         );
     }
 
     /// Takes a stimulus out of the queue with a commit of its own.
     fn take_out(&mut self, row: StimulusRow, writes: Vec<Write>) {
         let domain = Domain::parse(&row.domain);
-        let commit = Commit { expect: vec![Expect::Stimulus(row.key)], writes };
+        let commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes,
+        };
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
                     owner.pending.left(&domain);
-                    owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.arrange(outcome);
                 }
                 Err(error) => owner.put_back_later(Item::Stimulus(row), &problem_of(&error)),
@@ -375,14 +529,21 @@ impl Owner {
     pub(super) fn publish(&mut self, order: PublishOrder, reply: Reply<Published>) {
         let now = self.now();
         let entry = order.message_id.as_ref().map(|id| {
-            format!("message/{}/{}/{}/{id}", order.tenant, order.name, order.correlation_key)
+            format!(
+                "message/{}/{}/{}/{id}",
+                order.tenant, order.name, order.correlation_key
+            )
         });
         if let Some(entry) = &entry {
             match self.known_message(entry, now) {
                 Ok(None) => {}
                 Ok(Some(message)) => {
-                    let answer =
-                        Published { message, delivered_to: Vec::new(), is_buffered: false, accepted: None };
+                    let answer = Published {
+                        message,
+                        delivered_to: Vec::new(),
+                        is_buffered: false,
+                        accepted: None,
+                    };
                     let _ = reply.send(Ok(answer));
                     return;
                 }
@@ -393,7 +554,10 @@ impl Owner {
         let domain = Domain::message(&order.tenant, &order.name, &order.correlation_key);
         let mut commit = Commit::default();
         if let Some(entry) = &entry {
-            commit.expect.push(Expect::ValueAbsent { key: entry.clone(), now });
+            commit.expect.push(Expect::ValueAbsent {
+                key: entry.clone(),
+                now,
+            });
             commit.writes.push(Write::SetValue {
                 key: entry.clone(),
                 value: message.to_string().into_bytes(),
@@ -474,7 +638,12 @@ impl Owner {
                 let answer = match result {
                     Ok(outcome) => {
                         let accepted = owner.added(row, &outcome);
-                        Ok(Published { message, delivered_to: Vec::new(), is_buffered: true, accepted })
+                        Ok(Published {
+                            message,
+                            delivered_to: Vec::new(),
+                            is_buffered: true,
+                            accepted,
+                        })
                     }
                     Err(error) => {
                         owner.pending.left(&domain);
@@ -487,20 +656,31 @@ impl Owner {
     }
 
     fn execute_publish(&mut self, row: StimulusRow, stimulus: Stimulus) -> Result<(), Box<Item>> {
-        let Stimulus::Publish { message, name, correlation_key, variables, ttl_ms, tenant, .. } = stimulus else {
+        let Stimulus::Publish {
+            message,
+            name,
+            correlation_key,
+            variables,
+            ttl_ms,
+            tenant,
+            ..
+        } = stimulus
+        else {
             return Ok(());
         };
         let now = self.now();
         let publish = Publish {
             tenant: tenant.into(),
-            name: name,
+            name,
             correlation_key,
             variables,
             // The time to live begins when the message is executed: it stands still in the queue.
             expires_at: now.plus_ms(ttl_ms),
         };
-        let mut commit =
-            Commit { expect: vec![Expect::Stimulus(row.key)], writes: vec![Write::RemoveStimulus(row.key)] };
+        let mut commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes: vec![Write::RemoveStimulus(row.key)],
+        };
         let started = self.match_message(publish, message, now, &mut commit);
         let domain = Domain::parse(&row.domain);
         // What follows in this domain is committed behind it, so the line may go on.
@@ -509,7 +689,10 @@ impl Owner {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
-                    owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.matched(message, started, outcome);
                 }
                 Err(error) => {
@@ -529,8 +712,13 @@ impl Owner {
         now: Timestamp,
         commit: &mut Commit,
     ) -> Vec<StimulusRow> {
-        let starts = self.shared.definitions.message_starts(&publish.tenant, &publish.name);
-        let cause = Cause::Message { message: message.get() };
+        let starts = self
+            .shared
+            .definitions
+            .message_starts(&publish.tenant, &publish.name);
+        let cause = Cause::Message {
+            message: message.get(),
+        };
         let started = self.pending_starts(starts, &publish.variables, &cause, now, commit);
         commit.writes.push(Write::Publish {
             row: MessageRow {
@@ -550,7 +738,10 @@ impl Owner {
     /// Adds to a commit one pending instance, with its start in the queue, for each start event.
     pub(super) fn pending_starts(
         &mut self,
-        starts: Vec<(std::sync::Arc<crate::definitions::Loaded>, tidegate_model::ElementIndex)>,
+        starts: Vec<(
+            std::sync::Arc<crate::definitions::Loaded>,
+            tidegate_model::ElementIndex,
+        )>,
         variables: &Variables,
         cause: &Cause,
         now: Timestamp,
@@ -569,7 +760,10 @@ impl Owner {
                 cause: cause.clone(),
             };
             let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
-            commit.writes.push(Write::CreateInstance { row: Box::new(row), state: None });
+            commit.writes.push(Write::CreateInstance {
+                row: Box::new(row),
+                state: None,
+            });
             commit.writes.push(Write::AddStimulus(queued.clone()));
             started.push(queued);
         }
@@ -593,20 +787,29 @@ impl Owner {
                 row
             })
             .collect();
-        self.shared.queue_depth.fetch_add(started.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        self.shared
+            .queue_depth
+            .fetch_add(started.len() as u64, std::sync::atomic::Ordering::Relaxed);
         delivered_to.extend(started.iter().filter_map(|row| match Domain::parse(&row.domain) {
             Domain::Instance(key) => Some(key),
             Domain::Message(_) => None,
         }));
         self.hand_over(started);
         self.arrange(outcome);
-        Published { message, is_buffered: delivered_to.is_empty() && !is_expired, delivered_to, accepted: None }
+        Published {
+            message,
+            is_buffered: delivered_to.is_empty() && !is_expired,
+            delivered_to,
+            accepted: None,
+        }
     }
 
     // --- timers ---
 
     fn fire(&mut self, row: TimerRow) -> Result<(), Box<Item>> {
-        let Some(instance) = row.instance else { return self.fire_start(row) };
+        let Some(instance) = row.instance else {
+            return self.fire_start(row);
+        };
         match self.join_cycle(instance, Some(TIMER)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Timer(row))),
@@ -635,7 +838,11 @@ impl Owner {
         if self.retry_job(instance, owner, &row) {
             return Ok(());
         }
-        let kind = CommandKind::TriggerTimer { owner, element: row.element, due_at: row.due_at };
+        let kind = CommandKind::TriggerTimer {
+            owner,
+            element: row.element,
+            due_at: row.due_at,
+        };
         match self.advance(instance, Command::new(kind, Cause::Timer)) {
             Ok(()) => {
                 if let Some(resident) = self.residents.get_mut(&instance) {
@@ -652,7 +859,9 @@ impl Owner {
 
     /// The back-off of an in-process job is over. False if the timer is none of these.
     fn retry_job(&mut self, instance: InstanceKey, job: ElementInstanceKey, timer: &TimerRow) -> bool {
-        let Some(resident) = self.residents.get_mut(&instance) else { return false };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return false;
+        };
         if !resident.instance.has_job(job) || resident.running.iter().any(|running| running.job == job) {
             return false;
         }
@@ -664,7 +873,10 @@ impl Owner {
         let Some(mut found) = found else { return false };
         found.not_before = None;
         resident.effects.push(Effect::RunJob(found));
-        resident.riders.push(Write::DisarmTimer { owner: timer.owner, element: timer.element });
+        resident.riders.push(Write::DisarmTimer {
+            owner: timer.owner,
+            element: timer.element,
+        });
         resident.consumed.push(Item::Timer(timer.clone()));
         self.mark_dirty(instance);
         true
@@ -713,22 +925,33 @@ impl Owner {
             return Ok(());
         }
         let next = next_turn(&loaded, &row, now);
-        let Some(resident) = self.residents.get_mut(&instance) else { return Ok(()) };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return Ok(());
+        };
         match next {
             Some(next) => {
                 self.shared.timers.armed(&next);
                 resident.riders.push(Write::ArmTimer(next));
             }
-            None => resident.riders.push(Write::DisarmTimer { owner: row.owner, element: row.element }),
+            None => resident.riders.push(Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            }),
         }
         resident.consumed.push(Item::Timer(row));
         Ok(())
     }
 
     fn disarm(&mut self, row: &TimerRow) {
-        let writes = vec![Write::DisarmTimer { owner: row.owner, element: row.element }];
+        let writes = vec![Write::DisarmTimer {
+            owner: row.owner,
+            element: row.element,
+        }];
         self.loose.push(Prepared {
-            commit: Commit { expect: Vec::new(), writes },
+            commit: Commit {
+                expect: Vec::new(),
+                writes,
+            },
             // Left where it is, the timer is disarmed the next time it is loaded.
             then: Box::new(|_, _| {}),
         });
@@ -758,12 +981,18 @@ struct Publish {
 /// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
 fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
     let mut fired = row.fired + 1;
-    let mut due_at = loaded.definition.next_start_timer(row.element, row.due_at, fired)?;
+    let mut due_at = loaded
+        .definition
+        .next_start_timer(row.element, row.due_at, fired)?;
     while due_at <= now {
         fired += 1;
         due_at = loaded.definition.next_start_timer(row.element, due_at, fired)?;
     }
-    Some(TimerRow { due_at, fired, ..row.clone() })
+    Some(TimerRow {
+        due_at,
+        fired,
+        ..row.clone()
+    })
 }
 
 fn refuse<T>(reply: Reply<T>, error: Error) {

@@ -37,14 +37,19 @@ impl Owner {
             }
             return Ok(true);
         }
-        let Some(stored) = self.shared.store.load(key)? else { return Ok(false) };
+        let Some(stored) = self.shared.store.load(key)? else {
+            return Ok(false);
+        };
         let loaded = self
             .shared
             .definitions
             .get(&*self.shared.store, stored.row.definition)?
-            .ok_or_else(|| Error::NoSuchDefinition(stored.row.definition))?;
+            .ok_or(Error::NoSuchDefinition(stored.row.definition))?;
         let damaged = |error: tidegate_engine::CorruptState| {
-            Error::Store(StoreError::new(ErrorKind::Damaged, format!("instance {key}: {error}")))
+            Error::Store(StoreError::new(
+                ErrorKind::Damaged,
+                format!("instance {key}: {error}"),
+            ))
         };
         let state_bytes = stored.state.as_ref().map_or(0, Vec::len);
         let mut instance = match &stored.state {
@@ -70,7 +75,9 @@ impl Owner {
     /// Gives a command to an instance in memory.
     pub(super) fn advance(&mut self, key: InstanceKey, command: Command) -> Result<(), Rejection> {
         let now = self.shared.now();
-        let Some(resident) = self.residents.get_mut(&key) else { return Err(Rejection::NoStart) };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return Err(Rejection::NoStart);
+        };
         if resident.events.is_empty() {
             resident.first_sequence = resident.instance.sequence() + 1;
         }
@@ -97,7 +104,9 @@ impl Owner {
     /// Policy `cycle`: in-process handlers run before the commit.
     fn start_before_commit(&mut self, key: InstanceKey, from: usize) {
         let now = self.shared.now();
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         for effect in resident.effects.split_off(from) {
             match effect {
                 Effect::RunJob(job)
@@ -106,7 +115,11 @@ impl Owner {
                 {
                     resident.waiting_jobs += 1;
                     let incarnation = resident.incarnation;
-                    self.ready.push_back(Ready { instance: key, incarnation, job });
+                    self.ready.push_back(Ready {
+                        instance: key,
+                        incarnation,
+                        job,
+                    });
                 }
                 other => resident.effects.push(other),
             }
@@ -128,14 +141,25 @@ impl Owner {
     pub(super) fn run_ready(&mut self) {
         const PER_ROUND: usize = 4_096;
         for _ in 0..PER_ROUND {
-            let Some(ready) = self.ready.pop_front() else { return };
+            let Some(ready) = self.ready.pop_front() else {
+                return;
+            };
             self.run_one(ready);
         }
     }
 
-    fn run_one(&mut self, Ready { instance, incarnation, job }: Ready) {
+    fn run_one(
+        &mut self,
+        Ready {
+            instance,
+            incarnation,
+            job,
+        }: Ready,
+    ) {
         let is_cut = self.cut.is_some();
-        let Some(resident) = self.residents.get_mut(&instance) else { return };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return;
+        };
         if resident.incarnation != incarnation {
             return;
         }
@@ -149,7 +173,9 @@ impl Owner {
             self.mark_dirty(instance);
             return;
         }
-        let Some(activity) = self.shared.activities.get(&job.job_type).cloned() else { return };
+        let Some(activity) = self.shared.activities.get(&job.job_type).cloned() else {
+            return;
+        };
         self.next_run += 1;
         let run = self.next_run;
         let (stopper, stop) = Stopper::new();
@@ -158,6 +184,7 @@ impl Owner {
         let context = ActivityContext {
             job: key,
             instance,
+            tenant: resident.row.tenant.clone(),
             job_type: job.job_type,
             element_id: job.element_id,
             headers: job.headers,
@@ -181,7 +208,13 @@ impl Owner {
             Ok(Err(future)) => {
                 let task = self.spawn(instance, key, run, future);
                 if let Some(resident) = self.residents.get_mut(&instance) {
-                    resident.running.push(Running { job: key, run, element_id, stopper, task: Some(task) });
+                    resident.running.push(Running {
+                        job: key,
+                        run,
+                        element_id,
+                        stopper,
+                        task: Some(task),
+                    });
                 }
                 if self.shared.options.commit_policy == CommitPolicy::Cycle {
                     self.mark_dirty(instance);
@@ -199,7 +232,13 @@ impl Owner {
         future: ActivityFuture,
     ) -> tokio::task::AbortHandle {
         let inbox = self.inbox.clone();
-        let report = Report { inbox, instance, job, run, is_done: false };
+        let report = Report {
+            inbox,
+            instance,
+            job,
+            run,
+            is_done: false,
+        };
         crate::tasks::spawn_activity(&self.shared.tokio, async move {
             let mut report = report;
             let result = CatchPanic { future }.await;
@@ -215,7 +254,9 @@ impl Owner {
         run: u64,
         result: ActivityResult,
     ) {
-        let Some(resident) = self.residents.get_mut(&instance) else { return self.late(instance, job) };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return self.late(instance, job);
+        };
         let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
             return self.late(instance, job);
         };
@@ -231,13 +272,32 @@ impl Owner {
     fn job_done(&mut self, instance: InstanceKey, job: ElementInstanceKey, result: ActivityResult) {
         let kind = match result {
             Ok(variables) => CommandKind::CompleteJob { job, variables },
-            Err(ActivityError::Failed { message, retries, backoff }) => {
-                let retry_at = backoff.map(|d| self.now().plus_ms(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)));
-                CommandKind::FailJob { job, message, retries, retry_at }
+            Err(ActivityError::Failed {
+                message,
+                retries,
+                backoff,
+            }) => {
+                let retry_at = backoff.map(|d| {
+                    self.now()
+                        .plus_ms(i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+                });
+                CommandKind::FailJob {
+                    job,
+                    message,
+                    retries,
+                    retry_at,
+                }
             }
-            Err(ActivityError::Error { code, message, variables }) => {
-                CommandKind::ThrowError { job, code, message, variables }
-            }
+            Err(ActivityError::Error {
+                code,
+                message,
+                variables,
+            }) => CommandKind::ThrowError {
+                job,
+                code,
+                message,
+                variables,
+            },
             Err(ActivityError::Stopped) => return self.stopped(instance, job),
         };
         if let Some(panic) = panicked(&kind) {
@@ -246,7 +306,15 @@ impl Owner {
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.done_in_process.push(job);
         }
-        self.job_command(instance, Command::new(kind, Cause::Worker { name: IN_PROCESS.to_owned() }));
+        self.job_command(
+            instance,
+            Command::new(
+                kind,
+                Cause::Worker {
+                    name: IN_PROCESS.to_owned(),
+                },
+            ),
+        );
     }
 
     fn job_command(&mut self, instance: InstanceKey, command: Command) {
@@ -264,17 +332,34 @@ impl Owner {
             return;
         }
         let message = "the activity says that it was stopped, and nobody told it to".to_owned();
-        let kind = CommandKind::FailJob { job, message, retries: None, retry_at: None };
+        let kind = CommandKind::FailJob {
+            job,
+            message,
+            retries: None,
+            retry_at: None,
+        };
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.done_in_process.push(job);
         }
-        self.job_command(instance, Command::new(kind, Cause::Worker { name: IN_PROCESS.to_owned() }));
+        self.job_command(
+            instance,
+            Command::new(
+                kind,
+                Cause::Worker {
+                    name: IN_PROCESS.to_owned(),
+                },
+            ),
+        );
     }
 
     /// The task of an activity is gone: the work is still to be done, by whoever resumes the instance.
     pub(super) fn activity_gone(&mut self, instance: InstanceKey, job: ElementInstanceKey, run: u64) {
-        let Some(resident) = self.residents.get_mut(&instance) else { return };
-        let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else { return };
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return;
+        };
+        let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
+            return;
+        };
         resident.running.swap_remove(position);
         self.hold_back(instance);
     }
@@ -300,7 +385,9 @@ impl Owner {
     pub(super) fn evict(&mut self) {
         let budget = self.shared.options.cache_bytes / self.owners.count();
         while self.cache_bytes > budget {
-            let Some((_, key)) = self.idle.pop_first() else { return };
+            let Some((_, key)) = self.idle.pop_first() else {
+                return;
+            };
             if let Some(resident) = self.residents.remove(&key) {
                 self.cache_bytes = self.cache_bytes.saturating_sub(resident.counted_bytes);
             }
@@ -309,13 +396,17 @@ impl Owner {
 
     /// Called whenever a resident may have come to rest with everything told: ends its cycle.
     pub(super) fn rest_if_settled(&mut self, key: InstanceKey) {
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         if !resident.is_settled() {
             return;
         }
         if resident.instance.ended().is_some() {
             self.end_cycle(key);
-            let Some(resident) = self.residents.get_mut(&key) else { return };
+            let Some(resident) = self.residents.get_mut(&key) else {
+                return;
+            };
             if let Some(since) = resident.idle_since.take() {
                 self.idle.remove(&since);
                 self.cache_bytes = self.cache_bytes.saturating_sub(resident.counted_bytes);
@@ -335,9 +426,12 @@ impl Owner {
 
     /// Ends a cycle that has come to rest. In a drain that is a line in its report.
     fn end_cycle(&mut self, key: InstanceKey) {
-        let Some(resident) = self.residents.get_mut(&key) else { return };
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
         if resident.cycle.is_some() && self.shared.gate.read().is_draining() {
-            self.shared.rested(super::cut::line_of(resident, crate::status::Fate::Rested));
+            self.shared
+                .rested(super::cut::line_of(resident, crate::status::Fate::Rested));
         }
         resident.cycle = None;
     }
@@ -355,15 +449,23 @@ struct Report {
 impl Report {
     fn done(&mut self, result: ActivityResult) {
         self.is_done = true;
-        let Self { instance, job, run, .. } = *self;
-        self.inbox.push(Message::ActivityDone { instance, job, run, result });
+        let Self {
+            instance, job, run, ..
+        } = *self;
+        self.inbox.push(Message::ActivityDone {
+            instance,
+            job,
+            run,
+            result,
+        });
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
         if !self.is_done {
-            self.inbox.push(Message::ActivityGone(self.instance, self.job, self.run));
+            self.inbox
+                .push(Message::ActivityGone(self.instance, self.job, self.run));
         }
     }
 }

@@ -25,7 +25,10 @@ pub fn process_with(id: &str, extra: &str, body: &str) -> Resource {
   <bpmn:process id="{id}" isExecutable="true">{body}</bpmn:process>
 </bpmn:definitions>"#
     );
-    Resource { name: format!("{id}.bpmn"), bytes: xml.into_bytes() }
+    Resource {
+        name: format!("{id}.bpmn"),
+        bytes: xml.into_bytes(),
+    }
 }
 
 /// A process around `body`.
@@ -54,8 +57,10 @@ pub fn flow(from: &str, to: &str) -> String {
 
 /// A service task with headers.
 pub fn task(id: &str, job_type: &str, headers: &[(&str, &str)]) -> String {
-    let headers: String =
-        headers.iter().map(|(key, value)| format!(r#"<zeebe:header key="{key}" value="{value}"/>"#)).collect();
+    let headers: String = headers
+        .iter()
+        .map(|(key, value)| format!(r#"<zeebe:header key="{key}" value="{value}"/>"#))
+        .collect();
     format!(
         r#"<bpmn:serviceTask id="{id}"><bpmn:extensionElements><zeebe:taskDefinition type="{job_type}"/>
         <zeebe:taskHeaders>{headers}</zeebe:taskHeaders></bpmn:extensionElements></bpmn:serviceTask>"#
@@ -119,10 +124,17 @@ pub async fn stand_on(
     let builder = Runtime::builder()
         .store(store.clone())
         .clock(Arc::new(clock.clone()))
-        .options(Options { owners: 2, ..Options::default() })
+        .options(Options {
+            owners: 2,
+            ..Options::default()
+        })
         .demo_activities();
     let runtime = change(builder).start().await.expect("the runtime starts");
-    Stand { runtime, store, clock }
+    Stand {
+        runtime,
+        store,
+        clock,
+    }
 }
 
 impl Stand {
@@ -151,7 +163,10 @@ impl Stand {
     }
 
     pub async fn publish(&self, name: &str, key: &str, variables: &str) -> tidegate::api::Published {
-        self.runtime.publish(message(name, key, variables)).await.expect("the message is taken")
+        self.runtime
+            .publish(message(name, key, variables))
+            .await
+            .expect("the message is taken")
     }
 
     /// Waits until no cycle is live: a permit is given back after the answer.
@@ -174,14 +189,22 @@ impl Stand {
     }
 
     /// Waits until the sub-status of an instance, as stored, satisfies `is`.
-    pub async fn until(&self, instance: InstanceKey, is: impl Fn(&tidegate::api::InstanceDetail) -> bool) -> tidegate::api::InstanceDetail {
+    pub async fn until(
+        &self,
+        instance: InstanceKey,
+        is: impl Fn(&tidegate::api::InstanceDetail) -> bool,
+    ) -> tidegate::api::InstanceDetail {
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         loop {
             let detail = self.runtime.instance(instance).await.unwrap();
             if is(&detail) {
                 return detail;
             }
-            assert!(std::time::Instant::now() < deadline, "{instance} stays {:?}", detail.row.sub_status);
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{instance} stays {:?}",
+                detail.row.sub_status
+            );
             tokio::task::yield_now().await;
         }
     }

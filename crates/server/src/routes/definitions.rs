@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate::model::DefinitionKey;
-use tidegate::store::DefinitionFilter;
+use tidegate::store::{DefinitionFilter, DefinitionKind};
 
 use crate::cursor::Paging;
 use crate::extract::{Actor, Key, Query, Shell};
@@ -25,6 +25,7 @@ pub(super) struct Parameters {
 pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let filter = DefinitionFilter {
+        kind: Some(DefinitionKind::Process),
         process_id: query.process_id,
         latest: query.latest.unwrap_or_default(),
         tenant: query.tenant_id,

@@ -295,8 +295,14 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         once,
         ..subscription(owner, "order")
     };
-    let other = SubscriptionRow { tenant: Arc::from("other"), ..waits(4, true) };
-    let of_message = SubscriptionRow { correlation_key: String::new(), ..subscription(5, "order") };
+    let other = SubscriptionRow {
+        tenant: Arc::from("other"),
+        ..waits(4, true)
+    };
+    let of_message = SubscriptionRow {
+        correlation_key: String::new(),
+        ..subscription(5, "order")
+    };
     for row in [waits(2, true), waits(1, true), waits(3, false), other, of_message] {
         subject.write(vec![subscribe(row, 0)]);
     }
@@ -323,7 +329,10 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
     assert_eq!(owners, [2, 1, 3]);
     // The first two are closed by it; the lasting one takes the next, and nobody finds an old one.
     assert_eq!(subject.write(vec![broadcast()]).deliveries.len(), 1);
-    assert_eq!(subject.write(vec![subscribe(waits(6, true), 2)]), Outcome::default());
+    assert_eq!(
+        subject.write(vec![subscribe(waits(6, true), 2)]),
+        Outcome::default()
+    );
 }
 
 /// Every buffered message waits longer by the same span, one that had run out meanwhile included.
@@ -336,7 +345,12 @@ pub fn the_life_of_messages_can_be_extended(make: Make<'_>) {
     subject.write(vec![publish(brief, 4), publish(eternal, 4)]);
     subject.write(vec![Write::ExtendMessages { by_ms: 100 }]);
     subject = subject.reopen();
-    let expire = |now| vec![Write::ExpireMessages { now: at(now), limit: 10 }];
+    let expire = |now| {
+        vec![Write::ExpireMessages {
+            now: at(now),
+            limit: 10,
+        }]
+    };
     assert_eq!(subject.write(expire(104)).expired, []);
     assert_eq!(subject.write(expire(105)).expired, [MessageKey(50)]);
     assert_eq!(

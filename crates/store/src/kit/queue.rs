@@ -96,12 +96,18 @@ pub fn a_dead_letter_is_replayed_once(make: Make<'_>) {
     assert_eq!(subject.store.queue().unwrap(), QueueDepth::default());
     assert_eq!(subject.store.dead_letter(key).unwrap(), Some(row.clone()));
     let replay = || {
-        let writes = vec![Write::RemoveDeadLetter(key), Write::AddStimulus(row.stimulus.clone())];
+        let writes = vec![
+            Write::RemoveDeadLetter(key),
+            Write::AddStimulus(row.stimulus.clone()),
+        ];
         (vec![Expect::DeadLetter(key)], writes)
     };
     let (expect, writes) = replay();
     let outcome = subject.commit(expect, writes).unwrap();
-    assert!(outcome.stimuli[0] > key, "it stands at the end of the queue under a new key");
+    assert!(
+        outcome.stimuli[0] > key,
+        "it stands at the end of the queue under a new key"
+    );
     let (expect, writes) = replay();
     assert_eq!(subject.refusal(expect, writes), Refusal::DeadLetterGone(key));
     assert_eq!(subject.store.queue().unwrap().depth, 1);
@@ -112,9 +118,16 @@ pub fn a_dead_letter_is_replayed_once(make: Make<'_>) {
 /// Dead letters are listed newest first, in pages.
 pub fn dead_letters_are_listed_newest_first(make: Make<'_>) {
     let subject = Subject::new(make);
-    let rows: Vec<_> = ["a", "b", "c"].map(|payload| put_aside(&subject, payload)).into_iter().rev().collect();
+    let rows: Vec<_> = ["a", "b", "c"]
+        .map(|payload| put_aside(&subject, payload))
+        .into_iter()
+        .rev()
+        .collect();
     assert_eq!(subject.store.dead_letters(Page::first(10)).unwrap(), rows);
-    let page = Page { after: Some(rows[0].stimulus.key.get()), limit: 1 };
+    let page = Page {
+        after: Some(rows[0].stimulus.key.get()),
+        limit: 1,
+    };
     assert_eq!(subject.store.dead_letters(page).unwrap(), rows[1..2]);
 }
 
@@ -129,6 +142,9 @@ fn put_aside(subject: &Subject, payload: &str) -> DeadLetterRow {
         error: "It failed.".to_owned(),
         died_at: at(9),
     };
-    subject.write(vec![Write::RemoveStimulus(key), Write::AddDeadLetter(Box::new(row.clone()))]);
+    subject.write(vec![
+        Write::RemoveStimulus(key),
+        Write::AddDeadLetter(Box::new(row.clone())),
+    ]);
     row
 }

@@ -178,6 +178,7 @@ pub(super) fn definition(key: u64, process_id: &str, version: u32) -> Definition
         tenant: Arc::from(TENANT),
         deployed_at: at(5),
         is_deleted: false,
+        kind: DefinitionKind::Process,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, Timestamp, Variables};
+use tidegate_model::{
+    ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, Timestamp, Variables,
+};
 
 use super::failed;
 use super::tables::{Buffered, Instance, Tables, Value};
@@ -11,8 +13,8 @@ use crate::commit::{Commit, CommitResult, Delivery, Outcome, Write};
 use crate::error::{Error, ErrorKind};
 use crate::matching::{delivery, signal_delivery, signal_variables, variables_of};
 use crate::row::{
-    Awaited,
-    InstanceUpdate, JobRow, JobState, LeaseRequest, MessageRow, StimulusRow, SubscriptionRow, TimerRow,
+    Awaited, InstanceUpdate, JobRow, JobState, LeaseRequest, MessageRow, StimulusRow, SubscriptionRow,
+    TimerRow,
 };
 
 impl Tables {
@@ -62,7 +64,13 @@ impl Tables {
             Write::Subscribe { row, now } => self.subscribe(row, now, outcome),
             Write::Unsubscribe { owner, element } => self.unsubscribe(owner, element),
             Write::Publish { row, has_taker, now } => self.publish(row, has_taker, now, outcome),
-            Write::Broadcast { tenant, name, variables, except, now } => {
+            Write::Broadcast {
+                tenant,
+                name,
+                variables,
+                except,
+                now,
+            } => {
                 self.broadcast(&tenant, &name, &variables, except, now, outcome);
             }
             Write::ExpireMessages { now, limit } => self.expire(now, limit, outcome),
@@ -248,13 +256,12 @@ impl Tables {
         outcome: &mut Outcome,
     ) {
         let variables = signal_variables(name, variables).unwrap_or_default();
-        let is_taker =
-            |open: &SubscriptionRow| {
-                open.awaited == Awaited::Signal
-                    && open.tenant == *tenant
-                    && *open.message_name == *name
-                    && except != Some(open.instance)
-            };
+        let is_taker = |open: &SubscriptionRow| {
+            open.awaited == Awaited::Signal
+                && open.tenant == *tenant
+                && *open.message_name == *name
+                && except != Some(open.instance)
+        };
         let takers: Vec<(u64, SubscriptionRow)> = self
             .subscriptions
             .iter()
@@ -266,10 +273,17 @@ impl Tables {
                 self.subscriptions.remove(&order);
             }
             // Writing to a vector does not fail.
-            let Ok(row) = signal_delivery(name, variables.clone(), &open, now) else { continue };
+            let Ok(row) = signal_delivery(name, variables.clone(), &open, now) else {
+                continue;
+            };
             let payload = row.payload.clone();
             let stimulus = self.add_stimulus(row);
-            outcome.deliveries.push(Delivery { stimulus, message: MessageKey(0), instance: open.instance, payload });
+            outcome.deliveries.push(Delivery {
+                stimulus,
+                message: MessageKey(0),
+                instance: open.instance,
+                payload,
+            });
         }
     }
 

@@ -48,7 +48,10 @@ impl MemoryStore {
 
     /// An empty store that nobody can open again: it says so to those who ask whether it is lasting.
     pub fn fleeting() -> Self {
-        Self { is_lasting: false, ..Self::new() }
+        Self {
+            is_lasting: false,
+            ..Self::new()
+        }
     }
 
     /// The same data under a new, open handle: what a new process would find after this one. The old handle

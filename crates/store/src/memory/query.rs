@@ -10,8 +10,8 @@ use super::MemoryStore;
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
-    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow,
+    InstanceFilter, InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for MemoryStore {
@@ -58,15 +58,15 @@ impl Queries for MemoryStore {
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
         self.read(|tables| {
             let listed = |row: &&DefinitionRow| !row.is_deleted && filter.admits(row);
-            let mut newest: BTreeMap<(Arc<str>, Arc<str>), u32> = BTreeMap::new();
+            let mut newest: BTreeMap<(DefinitionKind, Arc<str>, Arc<str>), u32> = BTreeMap::new();
             for row in tables.definitions.values().filter(listed) {
                 let version = newest
-                    .entry((row.process_id.clone(), row.tenant.clone()))
+                    .entry((row.kind, row.process_id.clone(), row.tenant.clone()))
                     .or_default();
                 *version = row.version.max(*version);
             }
             let is_newest = |row: &DefinitionRow| {
-                newest.get(&(row.process_id.clone(), row.tenant.clone())) == Some(&row.version)
+                newest.get(&(row.kind, row.process_id.clone(), row.tenant.clone())) == Some(&row.version)
             };
             newest_first(&tables.definitions, page.after.map(DefinitionKey))
                 .filter(listed)
@@ -167,7 +167,9 @@ impl InstanceFilter {
 impl DefinitionFilter {
     /// True if the row is one of those asked for, apart from [`DefinitionFilter::latest`].
     pub fn admits(&self, row: &DefinitionRow) -> bool {
-        is_asked(self.process_id.as_deref(), &row.process_id) && is_asked(self.tenant.as_deref(), &row.tenant)
+        self.kind.is_none_or(|kind| kind == row.kind)
+            && is_asked(self.process_id.as_deref(), &row.process_id)
+            && is_asked(self.tenant.as_deref(), &row.tenant)
     }
 }
 

@@ -11,8 +11,8 @@ use tidegate_model::{
 
 use crate::Activation;
 use crate::row::{
-    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow, StimulusRow,
-    StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow,
+    StimulusRow, StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// An instance with its stored state.

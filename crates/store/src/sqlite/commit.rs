@@ -8,7 +8,9 @@ use tidegate_model::InstanceKey;
 
 use super::error::{Stop, Trouble};
 use super::totals::Totals;
-use super::{audit, dead_letter, definition, instance, job, journal, message, queue, signal, task, timer, value};
+use super::{
+    audit, dead_letter, definition, instance, job, journal, message, queue, signal, task, timer, value,
+};
 use crate::commit::{Commit, Expect, Outcome, Refusal, Write};
 use crate::error::{Error, ErrorKind};
 use crate::matching::{Needed, needed_revisions};
@@ -60,7 +62,11 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
             version,
         } if definition::highest_version(conn, process_id, tenant)? >= *version => Refusal::VersionTaken,
         Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
-        Expect::Stimulus(_) | Expect::DeadLetter(_) | Expect::Lease { .. } | Expect::VersionFree { .. } | Expect::InstanceLive(_) => {
+        Expect::Stimulus(_)
+        | Expect::DeadLetter(_)
+        | Expect::Lease { .. }
+        | Expect::VersionFree { .. }
+        | Expect::InstanceLive(_) => {
             return Ok(());
         }
     };
@@ -127,7 +133,13 @@ fn apply(
         Write::Publish { row, has_taker, now } => {
             message::publish(conn, totals, row, *has_taker, *now, outcome)?;
         }
-        Write::Broadcast { tenant, name, variables, except, now } => {
+        Write::Broadcast {
+            tenant,
+            name,
+            variables,
+            except,
+            now,
+        } => {
             signal::broadcast(conn, totals, (tenant, name, variables), *except, *now, outcome)?;
         }
         Write::ExpireMessages { now, limit } => {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tidegate_model::{DefinitionKey, DeploymentKey, Timestamp};
 
 use super::error::Trouble;
-use crate::row::{DefinitionFilter, DefinitionRow, Page};
+use crate::row::{DefinitionFilter, DefinitionKind, DefinitionRow, Page};
 
 pub(super) fn add_resource(conn: &Connection, key: u64, bytes: &[u8]) -> Result<(), Trouble> {
     conn.prepare_cached("INSERT INTO resources (key, bytes) VALUES (?1, ?2)")?
@@ -25,7 +25,7 @@ pub(super) fn resource(conn: &Connection, key: u64) -> Result<Option<Arc<[u8]>>,
 pub(super) fn add(conn: &Connection, row: &DefinitionRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT INTO definitions (key, deployment, resource, resource_name, checksum, process_id, version, name, \
-         tenant, deployed_at, is_deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         tenant, deployed_at, is_deleted, is_decision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         row.key.get() as i64,
@@ -38,7 +38,8 @@ pub(super) fn add(conn: &Connection, row: &DefinitionRow) -> Result<(), Trouble>
         row.name,
         row.tenant,
         row.deployed_at.as_ms(),
-        row.is_deleted
+        row.is_deleted,
+        row.kind == DefinitionKind::Decision
     ])?;
     Ok(())
 }
@@ -53,7 +54,7 @@ pub(super) fn delete(conn: &Connection, key: DefinitionKey) -> Result<(), Troubl
 pub(super) fn get(conn: &Connection, key: DefinitionKey) -> Result<Option<DefinitionRow>, Trouble> {
     let mut statement = conn.prepare_cached(concat!(
         "SELECT key, deployment, resource, resource_name, checksum, process_id, version, name, tenant, deployed_at, ",
-        "is_deleted FROM definitions WHERE key = ?1"
+        "is_deleted, is_decision FROM definitions WHERE key = ?1"
     ))?;
     Ok(statement.query_row(params![key.get() as i64], read).optional()?)
 }
@@ -72,10 +73,12 @@ pub(super) fn list(
 ) -> Result<Vec<DefinitionRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT key, deployment, resource, resource_name, checksum, process_id, version, name, tenant, deployed_at, \
-         is_deleted FROM definitions AS listed \
+         is_deleted, is_decision FROM definitions AS listed \
          WHERE key < ?1 AND is_deleted = 0 AND (?2 IS NULL OR process_id = ?2) AND (?3 IS NULL OR tenant = ?3) \
+         AND (?6 IS NULL OR is_decision = ?6) \
          AND (NOT ?4 OR version = (SELECT max(version) FROM definitions AS other WHERE \
-         other.process_id = listed.process_id AND other.tenant = listed.tenant AND other.is_deleted = 0)) \
+         other.process_id = listed.process_id AND other.tenant = listed.tenant AND other.is_deleted = 0 \
+         AND other.is_decision = listed.is_decision)) \
          ORDER BY key DESC LIMIT ?5",
     )?;
     let asked = params![
@@ -83,7 +86,8 @@ pub(super) fn list(
         filter.process_id,
         filter.tenant,
         filter.latest,
-        super::rows(page.limit)
+        super::rows(page.limit),
+        filter.kind.map(|kind| kind == DefinitionKind::Decision)
     ];
     let rows = statement.query_map(asked, read)?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -102,5 +106,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DefinitionRow> {
         tenant: row.get(8)?,
         deployed_at: Timestamp::from_ms(row.get(9)?),
         is_deleted: row.get(10)?,
+        kind: if row.get(11)? {
+            DefinitionKind::Decision
+        } else {
+            DefinitionKind::Process
+        },
     })
 }

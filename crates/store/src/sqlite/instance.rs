@@ -282,7 +282,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
         tenant: row.get(4)?,
         business_key: row.get(5)?,
         parent: row.get::<_, Option<i64>>(6)?.map(|key| InstanceKey(key as u64)),
-        parent_element: row.get::<_, Option<i64>>(13)?.map(|key| ElementInstanceKey(key as u64)),
+        parent_element: row
+            .get::<_, Option<i64>>(13)?
+            .map(|key| ElementInstanceKey(key as u64)),
         depth: row.get(14)?,
         revision: row.get::<_, i64>(7)? as u64,
         sub_status: SubStatus::from_code(code)

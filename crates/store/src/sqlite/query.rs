@@ -7,8 +7,8 @@ use super::{SqliteStore, audit, dead_letter, definition, instance, journal, queu
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
-    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
+    InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for SqliteStore {

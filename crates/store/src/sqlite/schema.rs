@@ -181,6 +181,7 @@ CREATE TABLE resources (
 
 CREATE TABLE definitions (
     key INTEGER PRIMARY KEY,
+    is_decision INTEGER NOT NULL,
     deployment INTEGER NOT NULL,
     resource INTEGER NOT NULL,
     resource_name TEXT NOT NULL,

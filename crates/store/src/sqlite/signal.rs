@@ -26,7 +26,8 @@ pub(super) fn broadcast(
             continue;
         }
         if subscription.once {
-            conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute(params![id])?;
+            conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?
+                .execute(params![id])?;
         }
         let row = signal_delivery(name, variables.clone(), &subscription, now)?;
         let stimulus = queue::add(conn, totals, &row)?;

@@ -1,0 +1,31 @@
+//! Conditional events: how a condition is read and awaited.
+
+use tidegate_model::ElementIndex;
+use tidegate_model::document::NodeId;
+
+use crate::compile::Reader;
+use crate::decide::{Step, Turn};
+use crate::element::Waiter;
+use crate::event::Event;
+use crate::text::Computed;
+
+/// Reads a `conditionalEventDefinition`.
+pub(crate) fn read(reader: &mut Reader<'_>, definition: NodeId) -> Option<Computed> {
+    let document = reader.document;
+    let condition = document.child(definition, "condition").map(|(_, child)| child);
+    match condition.filter(|condition| !condition.text.trim().is_empty()) {
+        Some(condition) => reader.expression_of(condition),
+        None => reader.refuse(
+            "condition-missing",
+            "a conditional event must say what it waits for",
+            "add a `condition` with an expression",
+        ),
+    }
+}
+
+/// Waits for the condition, which may hold already.
+pub(super) fn await_it(turn: &mut Turn<'_>, waiter: &Waiter<'_>, element: ElementIndex) {
+    let owner = waiter.owner;
+    turn.event(Event::ConditionAwaited { owner, element });
+    turn.then(Step::Condition { owner, element });
+}

@@ -1,0 +1,170 @@
+//! Many turns: the cost of each stays the same, and nothing of it is kept.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::{errors, load};
+use tidegate_engine::{Definition, Instance, advance, encode_events};
+use tidegate_model::{
+    Cause, Command, CommandKind, Effect, InstanceKey, KeyGenerator, SubStatus, Timestamp, Variables,
+};
+
+const TURNS: usize = 10_000;
+
+/// An instance without the checks of the usual host, which look at the whole state at each command.
+struct Plain {
+    definition: Arc<Definition>,
+    instance: Instance,
+    keys: KeyGenerator,
+    jobs: Vec<CommandKind>,
+    events: usize,
+    event_bytes: usize,
+}
+
+impl Plain {
+    fn new(loop_characteristics: &str, activity: &str) -> Self {
+        let xml = format!(
+            "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' \
+             xmlns:zeebe='http://camunda.org/schema/zeebe/1.0' targetNamespace='urn:many'>\
+             <process id='many' isExecutable='true'><startEvent id='s'/><endEvent id='e'/>\
+             <{activity} id='work'><extensionElements><zeebe:taskDefinition type='work'/></extensionElements>\
+             {loop_characteristics}</{activity}><sequenceFlow id='a' sourceRef='s' targetRef='work'/>\
+             <sequenceFlow id='b' sourceRef='work' targetRef='e'/></process></definitions>"
+        );
+        let compiled = load("many.bpmn", xml.as_bytes(), &[]);
+        assert!(
+            errors(&compiled.diagnostics).is_empty(),
+            "{:?}",
+            compiled.diagnostics
+        );
+        let mut keys = KeyGenerator::new(0, 0);
+        let instance = Instance::new(InstanceKey(keys.next_key()));
+        Self {
+            definition: Arc::clone(&compiled.definitions[0]),
+            instance,
+            keys,
+            jobs: Vec::new(),
+            events: 0,
+            event_bytes: 0,
+        }
+    }
+
+    fn command(&mut self, kind: CommandKind) {
+        let (mut events, mut effects) = (Vec::new(), Vec::new());
+        let command = Command::new(kind, Cause::Engine);
+        let (definition, instance) = (&self.definition, &mut self.instance);
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        advance(
+            definition,
+            instance,
+            command,
+            now,
+            &mut self.keys,
+            &mut events,
+            &mut effects,
+        )
+        .unwrap();
+        self.events += events.len();
+        self.event_bytes += encode_events(&events).len();
+        for effect in effects {
+            if let Effect::RunJob(job) = effect {
+                self.jobs.push(CommandKind::CompleteJob {
+                    job: job.key,
+                    variables: Variables::parse("{\"n\":1}").unwrap(),
+                });
+            }
+        }
+    }
+
+    fn start(&mut self, variables: &str) {
+        let variables = Variables::parse(variables).unwrap();
+        self.command(CommandKind::Start {
+            element: None,
+            variables,
+        });
+    }
+}
+
+/// Far beyond what it takes, and far below what a quadratic cost would take.
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn ten_thousand_instances_at_once() {
+    let mut run = Plain::new(
+        "<multiInstanceLoopCharacteristics><extensionElements><zeebe:loopCharacteristics \
+         inputCollection='= items' inputElement='item' outputCollection='all' outputElement='= item + 1'/>\
+         </extensionElements></multiInstanceLoopCharacteristics>",
+        "serviceTask",
+    );
+    let items: Vec<String> = (0..TURNS).map(|n| n.to_string()).collect();
+    let begun = Instant::now();
+    run.start(&format!("{{\"items\":[{}]}}", items.join(",")));
+    assert_eq!(run.jobs.len(), TURNS);
+    for job in std::mem::take(&mut run.jobs) {
+        run.command(job);
+    }
+    assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+    let all = run.instance.variables().get("all").unwrap().to_value();
+    let all = all.as_array().unwrap();
+    assert_eq!((all.len(), all[TURNS - 1].as_u64()), (TURNS, Some(TURNS as u64)));
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn ten_thousand_turns_of_a_loop_with_a_worker() {
+    let mut run = Plain::new(
+        "<standardLoopCharacteristics loopMaximum='10000'><loopCondition>= n = 1</loopCondition>\
+         </standardLoopCharacteristics>",
+        "serviceTask",
+    );
+    run.start("{\"n\":0}");
+    let begun = Instant::now();
+    let mut sizes = Vec::new();
+    while let Some(job) = run.jobs.pop() {
+        sizes.push(run.instance.encode().len());
+        let before = run.events;
+        run.command(job);
+        assert!(run.events - before < 12, "a turn is a handful of events");
+    }
+    assert_eq!(sizes.len(), TURNS);
+    assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+    let (first, last) = (sizes[0], sizes[TURNS - 1]);
+    assert!(last < first + 40, "the state grew from {first} to {last} bytes");
+    assert!(
+        run.event_bytes / TURNS < 120,
+        "{} bytes a turn",
+        run.event_bytes / TURNS
+    );
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn ten_thousand_turns_in_one_command() {
+    let mut run = Plain::new(
+        "<standardLoopCharacteristics loopMaximum='10000'><loopCondition>true</loopCondition>\
+         </standardLoopCharacteristics>",
+        "task",
+    );
+    let begun = Instant::now();
+    run.start("{}");
+    assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+    assert!(run.events > 2 * TURNS);
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_loop_without_an_end_is_stopped() {
+    let mut run = Plain::new(
+        "<standardLoopCharacteristics><loopCondition>true</loopCondition></standardLoopCharacteristics>",
+        "task",
+    );
+    run.start("{}");
+    let codes: Vec<&str> = run
+        .instance
+        .incidents()
+        .map(|(_, incident)| incident.code.as_str())
+        .collect();
+    assert_eq!(codes, ["too-many-steps"]);
+}
