@@ -189,6 +189,10 @@ impl Pause {
     pub(crate) async fn resume(&self, actor: &str) -> Result<bool, Error> {
         let _turn = self.turn.lock().await;
         if self.record.lock().is_none() {
+            // A source that did not resume then may do so now.
+            if self.shared.gate.read().is_accepting() {
+                self.sources.resume(&|| self.shared.tick()).await;
+            }
             return Ok(false);
         }
         let mut audit = self.shared.audit("RuntimeResumeRequested", actor, None);
