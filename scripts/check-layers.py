@@ -16,12 +16,14 @@ MAY_USE = {
     "tidegate-bpmn": {"tidegate-model"},
     "tidegate-dmn": {"tidegate-expression", "tidegate-model"},
     "tidegate-engine": {"tidegate-expression", "tidegate-model"},
+    "tidegate-gate": set(),
     "tidegate-store": {"tidegate-model"},
     "tidegate": {
         "tidegate-bpmn",
         "tidegate-dmn",
         "tidegate-engine",
         "tidegate-expression",
+        "tidegate-gate",
         "tidegate-model",
         "tidegate-store",
     },
@@ -44,7 +46,7 @@ ONLY = {
     "clap": {"tidegate-cli"},
 }
 # Parts that must stay free of any async runtime, also by way of others.
-PURE = ["tidegate-model", "tidegate-expression", "tidegate-bpmn", "tidegate-dmn", "tidegate-engine"]
+PURE = ["tidegate-gate", "tidegate-model", "tidegate-expression", "tidegate-bpmn", "tidegate-dmn", "tidegate-engine"]
 ASYNC_RUNTIMES = {"tokio", "async-std", "smol", "async-executor", "mio", "futures-executor"}
 # How source takes hold of signals.
 SIGNALS = re.compile(r"tokio::signal|signal_hook|\bctrlc\b|sigaction")

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate::Options;
+use tidegate::plan::DrainPlan;
 
 use crate::args::{DrainArguments, Output};
 use crate::serve::{CLOSE_CONNECTIONS, CLOSE_RUNTIME, Config, read_settings, refuse_settings};
@@ -14,9 +15,9 @@ use crate::{exit, terminal};
 #[derive(Debug, Serialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 struct Step {
-    /// When it begins at the latest, after the signal.
-    from_ms: u64,
-    /// When it has ended at the latest.
+    /// Its name.
+    name: &'static str,
+    /// When it has ended at the latest, after the signal.
     until_ms: u64,
     /// The shell; none for the host.
     shell: Option<String>,
@@ -49,10 +50,10 @@ pub fn drain(arguments: DrainArguments) -> u8 {
         }
         Output::Table => {
             terminal::table(
-                ["from", "until", "shell", "what"],
+                ["step", "until", "shell", "what"],
                 steps.iter().map(|step| {
                     [
-                        seconds(step.from_ms),
+                        step.name.to_owned(),
                         seconds(step.until_ms),
                         step.shell.clone().unwrap_or_else(|| "-".to_owned()),
                         step.what.clone(),
@@ -69,74 +70,43 @@ pub fn drain(arguments: DrainArguments) -> u8 {
 }
 
 fn plan(config: &Config) -> Vec<Step> {
-    let mut steps = vec![step(
-        None,
-        (Duration::ZERO, Duration::ZERO),
-        "readiness falls; answers ask their clients to reconnect elsewhere".to_owned(),
-    )];
+    let readiness = "readiness falls; answers ask their clients to reconnect elsewhere";
+    let mut steps = vec![step("unready", Duration::ZERO, readiness)];
     let mut saved = Duration::ZERO;
     for shell in &config.shells {
         steps.extend(of_shell(&shell.id, &shell.options));
         saved = saved.max(shell.options.effective_deadline() + shell.options.reserve());
     }
-    let listens_until = saved.max(config.listener_lead);
     let reserve = config.shells.iter().map(|shell| shell.options.reserve()).max();
-    let closed = listens_until + CLOSE_CONNECTIONS.min(reserve.unwrap_or_default());
-    steps.push(step(
-        None,
-        (listens_until, closed),
-        "the listener closes; event streams end with a hint to come back; what still waits is answered"
-            .to_owned(),
-    ));
-    steps.push(step(
-        None,
-        (closed, closed + CLOSE_RUNTIME),
-        "tasks and threads are joined; the stores close last; the report is printed".to_owned(),
-    ));
+    let closed = saved.max(config.listener_lead) + CLOSE_CONNECTIONS.min(reserve.unwrap_or_default());
+    let closing =
+        "the listener closes; event streams end with a hint to come back; what still waits is answered";
+    let leaving = "tasks and threads are joined; the stores close last; the report is printed";
+    steps.push(step("listener", closed, closing));
+    steps.push(step("leave", closed + CLOSE_RUNTIME, leaving));
     steps
 }
 
+/// The runtime's own plan, up to where the host takes over.
 fn of_shell(id: &str, options: &Options) -> Vec<Step> {
-    let deadline = options.effective_deadline();
-    let results = deadline + options.reserve() / 2;
-    let saved = deadline + options.reserve();
-    let shell = || Some(id.to_owned());
-    vec![
-        step(
-            shell(),
-            (Duration::ZERO, Duration::ZERO),
-            "the gate closes: no cycle begins; what arrives is accepted and kept".to_owned(),
-        ),
-        step(
-            shell(),
-            (Duration::ZERO, options.ingress_pause_timeout.min(deadline)),
-            "all sources pause, in parallel".to_owned(),
-        ),
-        step(
-            shell(),
-            (Duration::ZERO, deadline),
-            "live cycles come to rest; with none left the drain goes on at once".to_owned(),
-        ),
-        step(
-            shell(),
-            (deadline, results),
-            "what still runs is cut: no handler starts, stop tokens fire, results still count".to_owned(),
-        ),
-        step(
-            shell(),
-            (results, saved),
-            "interruption marks are saved; what does not answer is abandoned, on record and fenced"
-                .to_owned(),
-        ),
-    ]
+    let plan = DrainPlan::of(options, &[]);
+    let steps = plan.steps.into_iter().filter(|step| step.name != "leave");
+    steps
+        .map(|step| Step {
+            name: step.name,
+            until_ms: step.until_ms,
+            shell: Some(id.to_owned()),
+            what: step.what,
+        })
+        .collect()
 }
 
-fn step(shell: Option<String>, (from, until): (Duration, Duration), what: String) -> Step {
+fn step(name: &'static str, until: Duration, what: &str) -> Step {
     Step {
-        from_ms: milliseconds(from),
+        name,
         until_ms: milliseconds(until),
-        shell,
-        what,
+        shell: None,
+        what: what.to_owned(),
     }
 }
 
@@ -161,6 +131,6 @@ mod tests {
         };
         let steps = of_shell("default", &options);
         assert_eq!(steps.last().unwrap().until_ms, 10_000);
-        assert!(steps.windows(2).all(|pair| pair[0].from_ms <= pair[1].from_ms));
+        assert!(steps.iter().map(|step| step.until_ms).is_sorted());
     }
 }

@@ -77,24 +77,22 @@ fn the_plan_is_ordered_and_lies_inside_the_grace() {
     assert_eq!(code, 0, "{err}");
     let plan: Value = serde_json::from_str(&out).unwrap();
     let steps = plan["steps"].as_array().unwrap();
-    let what: Vec<_> = steps.iter().map(|step| step["what"].as_str().unwrap()).collect();
-    let place = |word: &str| {
-        what.iter()
-            .position(|what| what.contains(word))
-            .unwrap_or_else(|| panic!("{word}: {what:?}"))
-    };
+    let names: Vec<_> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
     let order = [
-        "readiness",
-        "gate",
-        "sources pause",
-        "come to rest",
-        "is cut",
-        "marks",
-        "listener",
-        "stores",
+        "unready", "close", "pause", "wait", "cut", "mark", "spill", "listener", "leave",
     ];
-    assert!(order.map(place).is_sorted(), "{what:?}");
-    assert_eq!(steps[place("marks")]["untilMs"], 10_000, "saved within the grace");
+    assert_eq!(names, order);
+    assert!(steps.iter().map(|step| step["untilMs"].as_u64()).is_sorted());
+    let spill = &steps[6];
+    assert_eq!(
+        (&spill["shell"], &spill["untilMs"]),
+        (&"default".into(), &10_000.into()),
+        "all is saved within the grace"
+    );
+    assert!(
+        spill["what"].as_str().unwrap().contains("tidegate.db.spill"),
+        "{spill}"
+    );
     let (_, out, _) = run(&["drain", "--plan"]);
     assert!(out.contains("30.000 s") && out.contains("`host-grace`"), "{out}");
     let (code, _, err) = run(&["drain", "--plan", "--drain-deadline", "0s"]);

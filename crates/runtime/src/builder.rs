@@ -16,13 +16,13 @@ use crate::deploy::diagnose;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::ingress::{self, IngressSource, Sources, timer};
-use crate::options::Options;
+use crate::options::{Options, PausePersistence};
 use crate::owner::{Message, Owner, Owners};
 use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
 use crate::tasks::Tasks;
-use crate::{janitor, recovery};
+use crate::{audit, janitor, recovery, spill};
 
 /// Collects what a runtime is made of.
 #[must_use = "a builder does nothing until `start`"]
@@ -128,7 +128,15 @@ impl Builder {
         }
         let store = self
             .store
-            .unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::new()));
+            .unwrap_or_else(|| Arc::new(tidegate_store::memory::MemoryStore::fleeting()));
+        if self.options.pause_persistence == PausePersistence::AcrossReactivations && !store.is_lasting() {
+            return Err(Error::Invalid {
+                code: "pause-cannot-be-kept",
+                message: "pause-persistence is AcrossReactivations, and nothing of this store outlives its generation: \
+                          use a durable store, or SessionScoped"
+                    .to_owned(),
+            });
+        }
         let opened = {
             let store = store.clone();
             blocking(move || {
@@ -180,8 +188,9 @@ impl Builder {
         let timeout = shared.options.ingress_pause_timeout;
         let sources = Arc::new(Sources::new(sources, shared.clock.clone(), timeout)?);
         let pause = Arc::new(Pause::new(shared.clone(), owners.clone(), sources.clone()));
-        pause.restore()?;
-        if pause.record().is_some() {
+        pause.restore().await?;
+        let starts_paused = pause.record().is_some();
+        if starts_paused {
             sources.mark_paused();
             shared.switches.set_all(false);
         }
@@ -199,6 +208,7 @@ impl Builder {
                 })?;
         }
         load_queue(&shared, &owners).await?;
+        spill::take_up(&shared, &owners).await;
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
         tasks.spawn(
@@ -213,9 +223,10 @@ impl Builder {
             of_recovery.recovered.send_replace(true);
         });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
+        tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
-        Ok(Runtime::new(Inner {
+        let runtime = Runtime::new(Inner {
             shared,
             owners,
             sources,
@@ -223,7 +234,9 @@ impl Builder {
             drain,
             tasks,
             stop,
-        }))
+        });
+        runtime.attach_sources(starts_paused);
+        Ok(runtime)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::gate::Gate;
+use crate::parts::{Gates, Part};
 use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_dmn::Decisions;
@@ -15,9 +17,18 @@ use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKi
 pub(crate) struct Loaded {
     pub(crate) row: DefinitionRow,
     pub(crate) definition: Arc<Definition>,
+    /// The narrow gates that its cycles pass: its process id's and its tenant's.
+    gates: [Gate; 2],
 }
 
 type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
+
+impl Loaded {
+    /// The narrow gates, in the order in which a permit passes them.
+    pub(crate) fn gates(&self) -> [Option<&Gate>; 2] {
+        [Some(&self.gates[0]), Some(&self.gates[1])]
+    }
+}
 
 /// A deployed decision, ready to be evaluated. All decisions of a file share its model.
 #[derive(Debug)]
@@ -45,6 +56,8 @@ struct Index {
 pub(crate) struct Definitions {
     index: RwLock<Index>,
     pub(crate) options: CompileOptions,
+    /// The narrow gates.
+    pub(crate) gates: Gates,
 }
 
 /// Reads and compiles one file.
@@ -82,6 +95,22 @@ impl Definitions {
         Self {
             index: RwLock::default(),
             options,
+            gates: Gates::default(),
+        }
+    }
+
+    /// A row with its definition and its gates.
+    pub(crate) fn loaded(&self, row: DefinitionRow, definition: Arc<Definition>) -> Loaded {
+        let tenant = row.tenant.to_string();
+        let process = Part::Definition {
+            tenant: tenant.clone(),
+            process_id: row.process_id.to_string(),
+        };
+        let gates = [self.gates.of(&process), self.gates.of(&Part::Tenant { tenant })];
+        Loaded {
+            row,
+            definition,
+            gates,
         }
     }
 
@@ -118,7 +147,7 @@ impl Definitions {
             .into_iter()
             .find(|d| **d.process_id() == *row.process_id);
         match definition {
-            Some(definition) => Ok(Loaded { row, definition }),
+            Some(definition) => Ok(self.loaded(row, definition)),
             None => Err(StoreError::new(
                 ErrorKind::Damaged,
                 format!(

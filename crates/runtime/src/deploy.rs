@@ -147,12 +147,7 @@ impl Runtime {
                 match contents {
                     Contents::Processes(definitions) => {
                         let definition = definitions.iter().find(|d| **d.process_id() == *id);
-                        new.extend(definition.map(|d| {
-                            Arc::new(Loaded {
-                                row,
-                                definition: d.clone(),
-                            })
-                        }));
+                        new.extend(definition.map(|d| Arc::new(shared.definitions.loaded(row, d.clone()))));
                     }
                     Contents::Decisions(decisions) => new_decisions.push((row, decisions.clone())),
                 }

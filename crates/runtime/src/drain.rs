@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_model::{InterruptionReason, Timestamp};
+use tidegate_model::{InstanceKey, Interruption, InterruptionReason, Timestamp};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::gate::Closing;
 use crate::ingress::Sources;
-use crate::owner::{CutRequest, Message, Owners};
+use crate::owner::{CutReport, CutRequest, Message, Owners, Running};
+use crate::plan;
 use crate::shared::Shared;
+use crate::spill::{self, Spilled};
 use crate::status::{CycleReport, DrainOutcome, DrainResult, DrainTrigger, Fate};
 
 /// The drain of a generation: there is at most one.
@@ -68,42 +70,62 @@ impl Drain {
         self.progress.lock().forced.is_some()
     }
 
-    /// Begins the drain if none was begun, hurries one that is under way if `force`, and waits for its outcome.
+    /// Begins the drain if none was begun, and waits for its outcome.
     ///
     /// The drain runs in a task of its own: a caller that hangs up changes nothing.
-    pub(crate) async fn run(
-        self: &Arc<Self>,
-        trigger: DrainTrigger,
-        force: Option<Option<String>>,
-    ) -> Arc<DrainOutcome> {
-        let is_first = {
-            let mut progress = self.progress.lock();
-            if let Some(reason) = force
-                && progress.forced.is_none()
-            {
-                progress.forced = Some(reason);
-                self.force.notify_one();
-            }
-            let is_first = progress.started_at.is_none();
-            if is_first {
-                let now = self.shared.now();
-                let left = match progress.forced {
-                    Some(_) => Duration::ZERO,
-                    None => self.shared.options.effective_deadline(),
-                };
-                progress.started_at = Some(now);
-                progress.deadline_at = Some(now.plus_ms(left.as_millis() as i64));
-            }
-            is_first
-        };
-        if is_first {
-            self.shared.gate.close(Closing::Drain);
-            self.shared.tick();
-            let drain = self.clone();
-            self.shared
-                .tokio
-                .spawn(async move { drain.perform(trigger).await });
+    pub(crate) async fn run(self: &Arc<Self>, trigger: DrainTrigger) -> Arc<DrainOutcome> {
+        self.begin(trigger, None);
+        self.ended(trigger).await
+    }
+
+    /// Begins a drain without waiting for cycles, or hurries the one that is under way, and waits for its outcome. True
+    /// if this call was the first to force it.
+    pub(crate) async fn force(self: &Arc<Self>, reason: Option<String>) -> (Arc<DrainOutcome>, bool) {
+        let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason));
+        (self.ended(DrainTrigger::OperatorForce).await, was_first)
+    }
+
+    /// True if `force` is new.
+    fn begin(self: &Arc<Self>, trigger: DrainTrigger, force: Option<Option<String>>) -> bool {
+        let mut progress = self.progress.lock();
+        let is_over = self.outcome.borrow().is_some();
+        let is_new = !is_over && progress.forced.is_none() && force.is_some();
+        if let Some(reason) = force
+            && is_new
+        {
+            progress.forced = Some(reason);
+            self.force.notify_one();
         }
+        if progress.started_at.is_some() {
+            return is_new;
+        }
+        let now = self.shared.now();
+        let left = match progress.forced {
+            Some(_) => Duration::ZERO,
+            None => self.shared.options.effective_deadline(),
+        };
+        progress.started_at = Some(now);
+        progress.deadline_at = Some(now.plus_ms(left.as_millis() as i64));
+        drop(progress);
+        self.shared.gate.close(Closing::Drain);
+        self.shared.tick();
+        let drain = self.clone();
+        let performing = self
+            .shared
+            .tokio
+            .spawn(async move { drain.perform(trigger).await });
+        let drain = self.clone();
+        self.shared.tokio.spawn(async move {
+            if performing.await.is_err() {
+                tracing::error!("the drain ended by a bug; what it did not save is found by crash recovery");
+                drain.outcome.send_replace(Some(Arc::new(drain.aborted(trigger))));
+                drain.shared.tick();
+            }
+        });
+        is_new
+    }
+
+    async fn ended(&self, trigger: DrainTrigger) -> Arc<DrainOutcome> {
         let mut outcome = self.outcome.subscribe();
         match outcome.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.clone().unwrap_or_else(|| Arc::new(self.aborted(trigger))),
@@ -134,19 +156,30 @@ impl Drain {
 
     async fn perform(self: Arc<Self>, trigger: DrainTrigger) {
         let began = Instant::now();
-        let reserve = self.shared.options.reserve();
+        let options = &self.shared.options;
+        let reserve = options.reserve();
         let deadline = match self.is_forced() {
             true => began,
-            false => began + self.shared.options.effective_deadline(),
+            false => began + options.effective_deadline(),
         };
         let live_at_start = self.shared.gate.read().live();
         tracing::info!(live = live_at_start, ?trigger, "draining");
         let changed = || self.shared.tick();
 
-        // A forced drain still gives sources the reserve to stop, so that none delivers into the cut.
-        self.sources
-            .pause(Some(deadline.max(began + reserve / 2)), &changed)
-            .await;
+        // A forced drain still gives sources the reserve to stop, so that none delivers into the cut. Force in the middle
+        // of the pause does not wait for the slow ones: the gate is closed, whatever they do.
+        let pausing = self
+            .sources
+            .pause(Some(deadline.max(began + reserve / 2)), &changed);
+        if self.is_forced() {
+            pausing.await;
+        } else {
+            tokio::select! {
+                biased;
+                () = pausing => {}
+                () = self.force.notified() => {}
+            }
+        }
         let paused = Instant::now();
 
         let was_idle = self.wait_for_rest(deadline).await;
@@ -157,29 +190,107 @@ impl Drain {
         let mut settled = waited;
         let mut persisted = waited;
         if !was_idle {
-            let request = self.request(is_forced, waited + reserve / 2);
+            let request = self.request(is_forced, waited + plan::results_within(options));
             self.owners.tell_all(|| Message::Cut(request.clone()));
             self.wait_for_idle(Some(request.results_until)).await;
             settled = Instant::now();
-            cut = self.finish_cut(settled + reserve).await;
+            cut = self.finish_cut(waited + plan::marks_within(options)).await;
             persisted = Instant::now();
+        } else {
+            // What came to rest early may have lost a commit on the way: its owner knows.
+            cut.extend(self.finish_cut(waited + plan::marks_within(options)).await);
         }
-        let outcome = self.report(
-            trigger,
-            is_forced,
-            live_at_start,
-            cut,
-            Phases {
-                began,
-                paused,
-                waited,
-                settled,
-                persisted,
-            },
-        );
+        self.save_unsaved(&mut cut).await;
+        let phases = Phases {
+            began,
+            paused,
+            waited,
+            settled,
+            persisted,
+        };
+        let outcome = self.report(trigger, is_forced, live_at_start, cut, phases);
         self.record(&outcome).await;
         self.outcome.send_replace(Some(Arc::new(outcome)));
         self.shared.tick();
+    }
+
+    /// Brings the records that no commit holds into the log and the spill file.
+    async fn save_unsaved(&self, cut: &mut Vec<CutReport>) {
+        // Owners that did not answer are spoken for by the registry.
+        let told: std::collections::HashSet<InstanceKey> =
+            cut.iter().map(|report| report.line.instance_id).collect();
+        let silent = self
+            .shared
+            .registry
+            .list()
+            .into_iter()
+            .filter(|running| !told.contains(&running.instance));
+        let silent: Vec<CutReport> = silent.map(|running| self.unheard(running)).collect();
+        cut.extend(silent);
+        let unsaved = cut.iter().filter_map(|report| {
+            Some(Spilled {
+                instance: report.line.instance_id,
+                record: report.unsaved.clone()?,
+            })
+        });
+        let unsaved: Vec<Spilled> = unsaved.collect();
+        if unsaved.is_empty() {
+            return;
+        }
+        for Spilled { instance, record } in &unsaved {
+            let text = serde_json::to_string(record).unwrap_or_default();
+            tracing::error!(%instance, record = text, event = "InterruptionUnsaved", "an interruption could not be saved in the store");
+        }
+        let Some(path) = self.shared.options.spill.clone() else {
+            return;
+        };
+        let count = unsaved.len();
+        let writing = spill::on_disk(path.clone(), move |path| spill::write(path, &unsaved));
+        match tokio::time::timeout(LONGEST_SPILL, writing).await {
+            Ok(Ok(())) => {
+                tracing::warn!(count, path = %path.display(), "interruptions are in the spill file; the next start takes them up")
+            }
+            Ok(Err(error)) => {
+                tracing::error!(count, path = %path.display(), "the spill file could not be written; crash recovery finds the instances: {error}")
+            }
+            Err(_) => {
+                tracing::error!(count, path = %path.display(), "the spill file was not written in time; crash recovery finds the instances")
+            }
+        }
+    }
+
+    /// The report of a cycle whose owner does not answer.
+    fn unheard(
+        &self,
+        Running {
+            instance,
+            source,
+            began,
+        }: Running,
+    ) -> CutReport {
+        let age_ms = began.elapsed().as_millis() as u64;
+        let source = source.map(str::to_owned);
+        let record = Interruption {
+            interrupted_at: self.shared.now(),
+            reason: InterruptionReason::PersistenceFailure,
+            generation_id: self.shared.generation.to_string(),
+            last_activity_id: None,
+            last_activity_node_id: None,
+            ingress_source_name: source.clone(),
+            cycle_ms: age_ms,
+            reason_text: None,
+        };
+        let line = CycleReport {
+            instance_id: instance,
+            source,
+            activity: None,
+            age_ms,
+            fate: Fate::PersistenceFailed,
+        };
+        CutReport {
+            line,
+            unsaved: Some(record),
+        }
     }
 
     fn request(&self, is_forced: bool, results_until: Instant) -> CutRequest {
@@ -222,21 +333,20 @@ impl Drain {
         }
     }
 
-    async fn finish_cut(&self, until: Instant) -> Vec<CycleReport> {
+    async fn finish_cut(&self, give_up_at: Instant) -> Vec<CutReport> {
         let mut waiting = Vec::new();
         for owner in 0..self.owners.count() {
             let (sender, receiver) = oneshot::channel();
-            self.owners.send_to(owner, Message::FinishCut(sender));
+            self.owners
+                .send_to(owner, Message::FinishCut(give_up_at.into_std(), sender));
             waiting.push(receiver);
         }
         let mut reports = Vec::new();
         for receiver in waiting {
-            match tokio::time::timeout_at(until, receiver).await {
+            match tokio::time::timeout_at(give_up_at + OWNER_SLACK, receiver).await {
                 Ok(Ok(mut of_owner)) => reports.append(&mut of_owner),
                 Ok(Err(_)) | Err(_) => {
-                    tracing::error!(
-                        "an owner did not save its cut cycles in time; crash recovery will find them"
-                    );
+                    tracing::error!("an owner did not answer in time; the registry speaks for its cycles");
                 }
             }
         }
@@ -248,14 +358,14 @@ impl Drain {
         trigger: DrainTrigger,
         is_forced: bool,
         live_at_start: u64,
-        mut cycles: Vec<CycleReport>,
+        cut: Vec<CutReport>,
         phases: Phases,
     ) -> DrainOutcome {
+        let mut cycles: Vec<CycleReport> = cut.into_iter().map(|report| report.line).collect();
         let count = |fate: Fate| cycles.iter().filter(|cycle| cycle.fate == fate).count() as u64;
-        let still_live = self.shared.gate.read().live();
         let abandoned = count(Fate::Abandoned);
         let interrupted = count(Fate::Interrupted) + abandoned;
-        let unsaved = count(Fate::PersistenceFailed) + still_live;
+        let unsaved = count(Fate::PersistenceFailed);
         let limit = self.shared.options.reported_ids;
         let ids = cycles
             .iter()
@@ -265,6 +375,8 @@ impl Drain {
         let progress = self.progress.lock();
         let now = self.shared.now();
         let completed = live_at_start.saturating_sub(interrupted + unsaved);
+        // What needs a person's eye comes first, then what came to rest.
+        cycles.append(&mut self.shared.rested.lock());
         cycles.truncate(limit);
         DrainOutcome {
             overall_result: match (is_forced, interrupted + unsaved) {
@@ -296,16 +408,15 @@ impl Drain {
     async fn record(&self, outcome: &DrainOutcome) {
         let mut row = self.shared.audit("RuntimeDrained", "runtime", None);
         row.after = serde_json::to_string(&outcome.overall_result).ok();
-        // The store may be what fails; the drain does not wait for it for long.
-        let write = self.shared.write_audit(row);
-        if tokio::time::timeout(Duration::from_millis(200), write)
-            .await
-            .is_err()
-        {
-            tracing::warn!("the audit entry of the drain is still being written");
-        }
+        // The store may be what fails: then the entry is in the log, and the wait for it is short.
+        self.shared.write_audit(row).await;
     }
 }
+
+/// What an owner may take longer than it was told, to say what it gave up.
+const OWNER_SLACK: Duration = Duration::from_millis(20);
+/// How long writing the spill file may take: the end of the reserve.
+const LONGEST_SPILL: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy)]
 struct Phases {

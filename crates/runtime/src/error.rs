@@ -69,6 +69,17 @@ pub enum Error {
     /// The source runs, so there is nothing to force.
     #[error("ingress source `{0}` is running; pause the runtime first")]
     SourceNotPaused(String),
+    /// Its definition or its tenant is paused; the instance goes on when that ends.
+    #[error("the process `{0}` or its tenant is paused")]
+    PartPaused(String),
+    /// A source was registered after the activation.
+    #[error(
+        "ingress source `{0}` cannot be added to a runtime that is active: it takes effect at the next activation"
+    )]
+    SourcesAreFixed(String),
+    /// No dead letter with this key.
+    #[error("no dead letter {0}")]
+    NoSuchDeadLetter(u64),
     /// The wait for the end ran out. The instance goes on.
     #[error("the wait for the end of instance {0} ran out; the instance goes on")]
     WaitRanOut(InstanceKey),
@@ -108,6 +119,9 @@ impl Error {
             Self::PauseNotPersisted(_) => "pause-not-persisted",
             Self::NoSuchSource(_) => "source-not-found",
             Self::SourceNotPaused(_) => "not-paused",
+            Self::PartPaused(_) => "part-paused",
+            Self::SourcesAreFixed(_) => "sources-are-fixed",
+            Self::NoSuchDeadLetter(_) => "dead-letter-not-found",
             Self::WaitRanOut(_) => "wait-ran-out",
             Self::Invalid { code, .. } => code,
             Self::Store(error) => error.kind().code(),

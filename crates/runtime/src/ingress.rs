@@ -5,6 +5,8 @@
 //! its own timeout, and show the states they are really in. One source is one file and one row in
 //! `built_in`.
 
+mod handle;
+pub mod kit;
 mod switch;
 pub(crate) mod timer;
 
@@ -21,6 +23,7 @@ use crate::error::Error;
 use crate::owner::Owners;
 use crate::status::{SourceErrorKind, SourceReport, SourceState, SourceStatus};
 
+pub use handle::{Ingress, Offer, OfferFate, Receipt};
 pub(crate) use switch::Switch;
 
 /// The end of a transition: nothing, or what went wrong.
@@ -33,6 +36,12 @@ pub type Transition = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 pub trait IngressSource: Send + Sync + 'static {
     /// Its name, unique in the runtime, for example `timer` or `broker.orders`.
     fn name(&self) -> &str;
+
+    /// Given once, when the runtime is active. From here on the source delivers, unless
+    /// [`Ingress::starts_paused`]: then from its first `resume` on.
+    fn attach(&self, ingress: Ingress) {
+        drop(ingress);
+    }
 
     /// Stops delivering; ends when the offers in flight have ended.
     fn pause(&self) -> Transition;
@@ -97,6 +106,9 @@ impl Switches {
     }
 }
 
+/// The time that a source which must be stopped by force gets at least.
+const LEAST_FORCE: Duration = Duration::from_millis(100);
+
 /// The sources of a runtime with their states.
 pub(crate) struct Sources {
     sources: Vec<Entry>,
@@ -107,6 +119,8 @@ pub(crate) struct Sources {
 struct Entry {
     source: Arc<dyn IngressSource>,
     state: Mutex<State>,
+    /// One transition at a time.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -147,6 +161,7 @@ impl Sources {
                     changed_at: None,
                     was_force_stopped: false,
                 }),
+                turn: tokio::sync::Mutex::new(()),
             })
             .collect();
         Ok(Self {
@@ -160,6 +175,37 @@ impl Sources {
     pub(crate) fn mark_paused(&self) {
         for entry in &self.sources {
             self.set(entry, SourceState::Paused, None);
+        }
+    }
+
+    /// Gives every source its way in.
+    pub(crate) fn attach(&self, ingress: impl Fn(&str) -> Ingress) {
+        for entry in &self.sources {
+            entry.source.attach(ingress(entry.source.name()));
+        }
+    }
+
+    /// True if this source may ask for a cycle. One that has said it is paused is shown as a liar from here on.
+    pub(crate) fn may_offer(&self, name: &str) -> bool {
+        let Some(entry) = self.sources.iter().find(|entry| entry.source.name() == name) else {
+            return true;
+        };
+        let mut state = entry.state.lock();
+        match (state.state, &state.error) {
+            (SourceState::Paused, _) => {
+                tracing::error!(
+                    source = name,
+                    event = "DeliveredWhilePaused",
+                    "a source that had said it was paused delivered; its offer is kept in the queue"
+                );
+                state.state = SourceState::PauseFailed;
+                let message = "it delivered although it had said that it was paused".to_owned();
+                state.error = Some((SourceErrorKind::DeliveredWhilePaused, message));
+                state.changed_at = Some(self.clock.now());
+                false
+            }
+            (SourceState::PauseFailed, Some((SourceErrorKind::DeliveredWhilePaused, _))) => false,
+            _ => true,
         }
     }
 
@@ -244,15 +290,15 @@ impl Sources {
     }
 
     async fn pause_one(&self, entry: &Entry, until: Option<Instant>, changed: &(dyn Fn() + Sync)) {
-        if entry.state.lock().state == SourceState::Paused {
+        let _turn = entry.turn.lock().await;
+        // From every other state nothing more can be asked of it: it does not run.
+        if entry.state.lock().state != SourceState::Running {
             return;
         }
         self.set(entry, SourceState::Pausing, None);
         changed();
-        let mut timeout = self.timeout_of(entry);
-        if let Some(until) = until {
-            timeout = timeout.min(until.saturating_duration_since(Instant::now()));
-        }
+        let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left().map_or(self.timeout_of(entry), |left| left.min(self.timeout_of(entry)));
         let outcome = match tokio::time::timeout(timeout, entry.source.pause()).await {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some((SourceErrorKind::Failed, message)),
@@ -269,21 +315,19 @@ impl Sources {
                     "pausing an ingress source failed: {message}"
                 );
                 self.set(entry, SourceState::PauseFailed, Some((kind, message)));
-                if kind == SourceErrorKind::Timeout && entry.source.supports_force_stop() {
-                    self.force_stop_one(entry, timeout).await;
+                if entry.source.supports_force_stop() {
+                    self.force_stop_one(entry, left().unwrap_or(timeout).min(self.timeout_of(entry)))
+                        .await;
                 }
             }
         }
         changed();
     }
 
-    async fn force_stop_one(&self, entry: &Entry, at_most: Duration) {
-        match tokio::time::timeout(
-            at_most.max(Duration::from_millis(100)),
-            entry.source.force_stop(at_most),
-        )
-        .await
-        {
+    /// Asks a source once to stop at whatever cost, and waits for it no longer than `time_left`.
+    async fn force_stop_one(&self, entry: &Entry, time_left: Duration) {
+        let time_left = time_left.max(LEAST_FORCE);
+        match tokio::time::timeout(time_left, entry.source.force_stop(time_left)).await {
             Ok(Ok(())) => entry.state.lock().was_force_stopped = true,
             Ok(Err(message)) => tracing::warn!(source = entry.source.name(), "force-stop failed: {message}"),
             Err(_) => tracing::warn!(source = entry.source.name(), "force-stop did not end in time"),
@@ -291,8 +335,10 @@ impl Sources {
     }
 
     async fn resume_one(&self, entry: &Entry, changed: &(dyn Fn() + Sync)) {
-        if entry.state.lock().state == SourceState::Running {
-            return;
+        let _turn = entry.turn.lock().await;
+        match entry.state.lock().state {
+            SourceState::Paused | SourceState::PauseFailed | SourceState::ResumeFailed => {}
+            SourceState::Running | SourceState::Pausing | SourceState::Resuming => return,
         }
         self.set(entry, SourceState::Resuming, None);
         changed();

@@ -1,8 +1,9 @@
 //! Small work by the way: messages that nobody took in their time are removed, in small batches.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use tidegate_store::{Commit, Write};
+use tidegate_store::{Batch, Commit, Write};
 use tokio_util::sync::CancellationToken;
 
 use crate::shared::{Counters, Shared};
@@ -29,7 +30,46 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-async fn expire(shared: &Shared) {
+impl Shared {
+    /// Lets buffered messages wait longer, behind everything that was committed and before everything that will be. What
+    /// the store does not take is owed, and done before the next expiry.
+    pub(crate) fn extend_messages(self: &Arc<Self>, by_ms: i64) {
+        if by_ms == 0 {
+            return;
+        }
+        let shared = self.clone();
+        self.store.submit(Batch {
+            epoch: self.epoch,
+            key_high: 0,
+            commits: vec![Commit {
+                expect: Vec::new(),
+                writes: vec![Write::ExtendMessages { by_ms }],
+            }],
+            done: Box::new(move |results| {
+                if results.iter().any(Result::is_err) {
+                    shared.owed_ms.fetch_add(by_ms, Ordering::Relaxed);
+                }
+            }),
+        });
+    }
+}
+
+async fn expire(shared: &Arc<Shared>) {
+    let owed = shared.owed_ms.swap(0, Ordering::Relaxed);
+    if owed != 0 {
+        let writes = vec![Write::ExtendMessages { by_ms: owed }];
+        if shared
+            .commit(Commit {
+                expect: Vec::new(),
+                writes,
+            })
+            .await
+            .is_err()
+        {
+            shared.owed_ms.fetch_add(owed, Ordering::Relaxed);
+            return;
+        }
+    }
     loop {
         let writes = vec![Write::ExpireMessages {
             now: shared.now(),

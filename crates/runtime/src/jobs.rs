@@ -1,11 +1,16 @@
 //! Jobs for external workers: leasing, with a long poll.
 
-use tidegate_store::{Commit, LeaseRequest, Write};
+use std::sync::Arc;
+
+use tidegate_store::{Batch, Commit, CommitError, Expect, JobRow, JobState, LeaseRequest, Write};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::api::{ActivateJobs, DEFAULT_TENANT, LeasedJob};
 use crate::error::Error;
+use crate::parts::Part;
 use crate::runtime::Runtime;
+use crate::shared::Shared;
 
 /// Leases and back-offs end without anybody saying so: a long poll looks again at least this often.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -23,9 +28,11 @@ impl Runtime {
     /// The store fails.
     ///
     /// # Cancel safety
-    /// A dropped future may leave jobs leased until their lease ends.
+    /// Jobs that were leased for a dropped future are given back at once; no try of theirs is used up.
     pub async fn activate_jobs(&self, request: ActivateJobs) -> Result<Vec<LeasedJob>, Error> {
         let until = Instant::now() + request.wait;
+        let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
+        let tenant_gate = self.shared().definitions.gates.of(&Part::tenant(tenant));
         let watched = self.shared().job_watch(&request.job_type);
         let mut changed = self.watch();
         loop {
@@ -37,7 +44,8 @@ impl Runtime {
             if state.is_draining() {
                 return Ok(Vec::new());
             }
-            if state.is_accepting() && self.shared().switches.worker.is_on() {
+            let is_open = tenant_gate.read().is_accepting();
+            if state.is_accepting() && is_open && self.shared().switches.worker.is_on() {
                 let jobs = self.lease(&request).await?;
                 if !jobs.is_empty() {
                     return Ok(jobs);
@@ -72,12 +80,38 @@ impl Runtime {
             expect: Vec::new(),
             writes: vec![Write::LeaseJobs(Box::new(lease))],
         };
-        let outcome = match self.shared().commit(commit).await {
-            Ok(outcome) => outcome,
-            Err(tidegate_store::CommitError::Failed { error, .. }) => return Err(error.into()),
-            Err(tidegate_store::CommitError::Refused(_)) => return Ok(Vec::new()),
+        let (sender, receiver) = oneshot::channel();
+        let (shared, lease_token) = (self.shared().clone(), token.clone());
+        self.shared().store.submit(Batch {
+            epoch: shared.epoch,
+            key_high: 0,
+            commits: vec![commit],
+            done: Box::new(move |results| {
+                let leased = results.into_iter().next().map(|result| match result {
+                    Ok(outcome) => Ok(Leased {
+                        shared,
+                        token: lease_token,
+                        rows: outcome.leased,
+                    }),
+                    Err(error) => Err(error),
+                });
+                // Whoever polled may have hung up: then the jobs go back as what was sent is dropped.
+                let _ = sender.send(leased);
+            }),
+        });
+        let leased = match receiver.await {
+            Ok(Some(Ok(leased))) => leased,
+            Ok(Some(Err(error @ CommitError::Failed { .. }))) => {
+                self.shared().note_health(Some(&error));
+                let CommitError::Failed { error, .. } = error else {
+                    return Ok(Vec::new());
+                };
+                return Err(error.into());
+            }
+            Ok(Some(Err(CommitError::Refused(_))) | None) => return Ok(Vec::new()),
+            Err(_) => return Err(Error::Stopped),
         };
-        let leased = outcome.leased.into_iter().map(|row| LeasedJob {
+        let leased = leased.taken().into_iter().map(|row| LeasedJob {
             job: row.key,
             lease_token: token.clone(),
             job_type: row.job_type.to_string(),
@@ -91,5 +125,55 @@ impl Runtime {
             lease_until: until,
         });
         Ok(leased.collect())
+    }
+}
+
+/// Leased jobs on their way to who asked. Dropped on the way, they go back.
+struct Leased {
+    shared: Arc<Shared>,
+    token: String,
+    rows: Vec<JobRow>,
+}
+
+impl Leased {
+    /// They have arrived.
+    fn taken(mut self) -> Vec<JobRow> {
+        std::mem::take(&mut self.rows)
+    }
+}
+
+impl Drop for Leased {
+    fn drop(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let back = |row: JobRow| {
+            let expect = vec![Expect::Lease {
+                job: row.key,
+                token: self.token.clone(),
+            }];
+            let row = JobRow {
+                state: JobState::Available,
+                worker: None,
+                lease_token: None,
+                lease_until: None,
+                not_before: self.shared.now(),
+                ..row
+            };
+            Commit {
+                expect,
+                writes: vec![Write::OpenJob(Box::new(row))],
+            }
+        };
+        let rows = std::mem::take(&mut self.rows);
+        let types: Vec<Arc<str>> = rows.iter().map(|row| row.job_type.clone()).collect();
+        let shared = self.shared.clone();
+        self.shared.store.submit(Batch {
+            epoch: self.shared.epoch,
+            key_high: 0,
+            commits: rows.into_iter().map(back).collect(),
+            // Where that does not work the leases end by their time.
+            done: Box::new(move |_| types.iter().for_each(|job_type| shared.job_opened(job_type))),
+        });
     }
 }

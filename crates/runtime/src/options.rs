@@ -34,6 +34,16 @@ pub enum ForceDuringDrain {
     Reject,
 }
 
+/// What a pause does to the time to live of buffered messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExpiryUnderPause {
+    /// It stands still: after the pause they have as much left as before.
+    #[default]
+    StandsStill,
+    /// It runs on.
+    Runs,
+}
+
 /// The options of a runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -69,6 +79,12 @@ pub struct Options {
     pub cache_bytes: usize,
     /// How many cycles may be live at once; starts beyond it wait in the queue.
     pub max_live_cycles: u64,
+    /// After so many failed attempts a queued stimulus becomes a dead letter.
+    pub stimulus_attempts: u32,
+    /// Whether buffered messages grow older while the runtime is paused.
+    pub expiry_under_pause: ExpiryUnderPause,
+    /// Where interruptions are kept that the store could not take; none for only the log. Beside the data is best.
+    pub spill: Option<std::path::PathBuf>,
     /// After so many crashes in a row an instance's running activities become incidents.
     pub quarantine_after: u32,
 }
@@ -94,6 +110,9 @@ impl Default for Options {
                 .clamp(1, 8),
             cache_bytes: 16 << 20,
             max_live_cycles: 100_000,
+            stimulus_attempts: 3,
+            expiry_under_pause: ExpiryUnderPause::StandsStill,
+            spill: None,
             quarantine_after: 3,
         }
     }
@@ -129,6 +148,9 @@ impl Options {
         }
         if self.queue_max_depth == Some(0) {
             wrong.push(("queue-max-depth", "must be greater than 0, or none".to_owned()));
+        }
+        if self.stimulus_attempts == 0 {
+            wrong.push(("stimulus-attempts", "must be greater than 0".to_owned()));
         }
         if self.max_live_cycles == 0 {
             wrong.push(("max-live-cycles", "must be greater than 0".to_owned()));

@@ -4,6 +4,7 @@
 //! inbox, decides, runs what is quick, hands all commits of the round to the store as one batch, and lets effects
 //! leave when their commit is told. It never waits for a commit.
 
+mod bury;
 mod commit;
 mod control;
 mod cut;
@@ -12,6 +13,7 @@ mod emitted;
 mod inbox;
 mod pending;
 mod resident;
+mod retry;
 mod signal;
 mod start;
 mod stimulus;
@@ -32,6 +34,7 @@ use crate::shared::Shared;
 
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
+pub(crate) use cycle::Running;
 pub(crate) use inbox::Inbox;
 use pending::Pending;
 use resident::Resident;
@@ -83,8 +86,14 @@ pub(crate) enum Message {
     Barrier(oneshot::Sender<()>),
     /// Cut live cycles: no new handler starts, stop tokens fire.
     Cut(CutRequest),
-    /// Mark what is still live as interrupted and tell what became of every cut cycle.
-    FinishCut(oneshot::Sender<Vec<CutReport>>),
+    /// Mark what is still live as interrupted and tell what became of every cut cycle, at the latest at this time.
+    FinishCut(Instant, oneshot::Sender<Vec<CutReport>>),
+    /// Mark an instance whose interruption an earlier generation could only spill.
+    MarkSpilled(
+        InstanceKey,
+        Box<tidegate_model::Interruption>,
+        oneshot::Sender<bool>,
+    ),
     /// Finish the round and end.
     Stop,
 }
@@ -217,8 +226,15 @@ pub(crate) struct Owner {
     stalled: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Until when pending work rests after a failed commit.
     pending_rests_until: Option<Instant>,
-    /// Cycles that could not be saved while the gate was draining, for the report.
-    lost: Vec<CutReport>,
+    /// Instances to be recovered whose definition or tenant is paused.
+    held_recoveries: Vec<InstanceKey>,
+    /// Instances with commits that failed in a drain and are tried again, and when.
+    retrying: Vec<InstanceKey>,
+    retry_at: Option<Instant>,
+    /// What became of cut cycles, for the report.
+    fates: Vec<CutReport>,
+    /// Cut cycles that are being marked.
+    marking: HashMap<InstanceKey, crate::status::CycleReport>,
     /// Residents at rest, by when they were last used: the first to be put out of memory.
     idle: BTreeMap<u64, InstanceKey>,
     uses: u64,
@@ -257,7 +273,11 @@ impl Owner {
             publishing: HashMap::new(),
             stalled: BTreeMap::new(),
             pending_rests_until: None,
-            lost: Vec::new(),
+            held_recoveries: Vec::new(),
+            retrying: Vec::new(),
+            retry_at: None,
+            fates: Vec::new(),
+            marking: HashMap::new(),
             idle: BTreeMap::new(),
             uses: 0,
             cache_bytes: 0,
@@ -279,7 +299,9 @@ impl Owner {
             for message in messages.drain(..) {
                 self.handle(message);
             }
+            self.pending.unpark(Instant::now(), false);
             self.retry_stalled();
+            self.retry_commits();
             self.run_pending();
             self.run_ready();
             self.flush();
@@ -312,10 +334,11 @@ impl Owner {
             } => self.activity_done(instance, job, run, result),
             Message::ActivityGone(instance, job, run) => self.activity_gone(instance, job, run),
             Message::Committed(ticket, results) => self.committed(ticket, results),
-            Message::Opened => {}
+            Message::Opened => self.opened(),
             Message::Barrier(done) => self.barriers.push(done),
             Message::Cut(request) => self.begin_cut(request),
-            Message::FinishCut(reply) => self.finish_cut(reply),
+            Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
+            Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
             Message::Stop => self.is_stopping = true,
         }
     }
@@ -332,9 +355,24 @@ impl Owner {
             .min();
         let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
         let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
-        match (commit_by, retry_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+        let give_up_at = self.cut.as_ref().and_then(Cut::give_up_at);
+        [
+            commit_by,
+            retry_at,
+            self.retry_at,
+            self.pending.back_at(),
+            give_up_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// A gate was opened: what was put by behind it comes back, before anything newer.
+    fn opened(&mut self) {
+        self.pending.unpark(Instant::now(), true);
+        for key in std::mem::take(&mut self.held_recoveries) {
+            self.recover_again(key);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::definitions::Loaded;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::gate::Quiescence;
-use crate::ingress::Sources;
+use crate::ingress::{Ingress, IngressSource, Sources};
 use crate::options::ForceDuringDrain;
 use crate::owner::{BroadcastOrder, Message, MoveOrder, Owners, PublishOrder, StartOrder};
 use crate::pause::Pause;
@@ -73,6 +73,29 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Gives every source its way in.
+    pub(crate) fn attach_sources(&self, starts_paused: bool) {
+        self.inner
+            .sources
+            .attach(|name| Ingress::new(name, starts_paused, &self.inner));
+    }
+
+    /// Sources are fixed for a generation: give them to the builder of the next one.
+    ///
+    /// # Errors
+    /// Always [`Error::SourcesAreFixed`], which says so.
+    pub fn register_source(&self, source: &dyn IngressSource) -> Result<(), Error> {
+        Err(Error::SourcesAreFixed(source.name().to_owned()))
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
@@ -103,6 +126,15 @@ impl Runtime {
     /// # Cancel safety
     /// The start stands even if the future is dropped.
     pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
+        self.start_or_accept(request, false).await
+    }
+
+    /// As [`Runtime::start`]; made durable and no more if `accept_only`.
+    pub(crate) async fn start_or_accept(
+        &self,
+        request: StartRequest,
+        accept_only: bool,
+    ) -> Result<Started, Error> {
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let loaded = self.find(&request.definition, tenant).await?;
         let owner = match &request.idempotency_key {
@@ -118,6 +150,7 @@ impl Runtime {
             awaits_end: known.clone(),
             actor: request.actor,
             source: request.source,
+            accept_only,
         };
         let answer = self.ask(owner, |reply| Message::Start(Box::new(order), reply));
         let (Some(at_most), Some(known)) = (request.await_completion, known) else {
@@ -149,6 +182,23 @@ impl Runtime {
         match tokio::time::timeout(at_most, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::WaitRanOut(instance)),
+        }
+    }
+
+    /// # Errors
+    /// No version of this process id is, or was, deployed.
+    pub(crate) async fn must_know(&self, tenant: &str, process_id: &str) -> Result<(), Error> {
+        let (store, id, of_tenant) = (
+            self.shared().store.clone(),
+            process_id.to_owned(),
+            tenant.to_owned(),
+        );
+        match blocking(move || store.highest_version(&id, &of_tenant)).await? {
+            0 => Err(Error::NoSuchProcess {
+                process_id: process_id.to_owned(),
+                version: None,
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -283,6 +333,15 @@ impl Runtime {
     /// # Errors
     /// A full queue under policy Reject, a failing store.
     pub async fn publish(&self, request: MessageRequest) -> Result<Published, Error> {
+        self.publish_or_accept(request, false).await
+    }
+
+    /// As [`Runtime::publish`]; made durable and no more if `accept_only`.
+    pub(crate) async fn publish_or_accept(
+        &self,
+        request: MessageRequest,
+        accept_only: bool,
+    ) -> Result<Published, Error> {
         let ttl = request.ttl.unwrap_or(self.shared().options.message_ttl);
         let tenant = request.tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
         let owner = self
@@ -300,6 +359,7 @@ impl Runtime {
                 .min(100 * 365 * 24 * 3_600_000),
             message_id: request.message_id,
             source: request.source,
+            accept_only,
         });
         self.ask(owner, |reply| Message::Publish(order, reply)).await
     }
@@ -521,7 +581,18 @@ impl Runtime {
     /// The store cannot be read.
     pub async fn status(&self) -> Result<RuntimeStatus, Error> {
         let store = self.shared().store.clone();
-        let (counts, queue) = blocking(move || Ok((store.counts()?, store.queue()?))).await?;
+        let seen = blocking(move || Ok((store.counts()?, store.queue()?))).await;
+        let (counts, queue) = match seen {
+            Ok(seen) => {
+                *self.shared().last_seen.lock() = seen;
+                seen
+            }
+            Err(error) => {
+                // The gate and the sources are known without a store; the figures are the last ones seen.
+                tracing::warn!("the store's part of the status is not the newest: {error}");
+                *self.shared().last_seen.lock()
+            }
+        };
         let quiescence = self.quiescence();
         let record = self.inner.pause.record();
         let (drain_started_at, drain_deadline_at) = self.inner.drain.times();
@@ -598,18 +669,25 @@ impl Runtime {
         if rejects && drain.is_under_way() && !drain.is_forced() {
             return Err(Error::DrainInProgress(Box::new(self.status().await?)));
         }
-        let is_effective = !drain.is_forced();
-        let outcome = drain.run(DrainTrigger::OperatorForce, Some(reason.clone())).await;
-        if is_effective {
-            let audit = self.shared().audit("RuntimeForceDrainRequested", actor, reason);
-            self.shared().write_audit(audit).await;
-        }
+        let (drain, shared, actor) = (drain.clone(), self.shared().clone(), actor.to_owned());
+        // In a task of its own: a caller that hangs up changes nothing, the audit included.
+        let step = tokio::spawn(request::carry(async move {
+            let mut audit = shared.audit("RuntimeForceDrainRequested", &actor, reason.clone());
+            audit.before = Some(shared.gate.read().reason().to_owned());
+            let (outcome, was_first) = drain.force(reason).await;
+            if was_first {
+                audit.after = Some(shared.gate.read().reason().to_owned());
+                shared.write_audit(audit).await;
+            }
+            outcome
+        }));
+        let outcome = step.await.map_err(|_| Error::Stopped)?;
         Ok((*outcome).clone())
     }
 
     /// Drains: forward-only, ends this generation. A second call waits for the first and answers the same.
     pub async fn drain(&self, trigger: DrainTrigger) -> DrainOutcome {
-        (*self.inner.drain.run(trigger, None).await).clone()
+        (*self.inner.drain.run(trigger).await).clone()
     }
 
     /// Stops a source by force.
@@ -676,23 +754,38 @@ impl Runtime {
 
     /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
     pub async fn close(&self) {
-        self.release().await;
+        let at_most = self.shared().options.reserve();
+        if !self.release().await {
+            tracing::error!("the store is not closed: a thread of the runtime still works in it");
+            return;
+        }
         let store = self.shared().store.clone();
-        if let Err(error) = blocking(move || {
+        let closing = blocking(move || {
             store.close();
             Ok(())
-        })
-        .await
-        {
-            tracing::error!("the store could not be closed: {error}");
+        });
+        match tokio::time::timeout(at_most, closing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("the store could not be closed: {error}"),
+            Err(_) => tracing::error!("the store did not close in time"),
         }
     }
 
-    /// Ends the runtime after a drain and leaves its store open, for the next generation. Idempotent.
-    pub async fn release(&self) {
+    /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
+    /// still works in the store. Idempotent.
+    pub async fn release(&self) -> bool {
         self.inner.stop.cancel();
         self.inner.owners.tell_all(|| Message::Stop);
-        self.inner.tasks.clone().join().await;
+        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
+        let at_most = self.shared().options.reserve();
+        let kept = self.shared().write_kept_audit();
+        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
+            tracing::error!(
+                entries = self.shared().outbox.len(),
+                "audit entries stay in the log only"
+            );
+        }
+        self.inner.tasks.clone().join(at_most).await
     }
 
     /// This activation's id: 32 lower-case hexadecimal digits.

@@ -2,21 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tidegate_model::{KeyGenerator, Timestamp};
-use tidegate_store::{AuditRow, Batch, Commit, CommitError, Error as StoreError, Outcome, Store, Write};
+use tidegate_store::{AuditRow, Batch, Commit, CommitError, Error as StoreError, Outcome, QueueDepth, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::activity::Activities;
+use crate::audit::Outbox;
 use crate::clock::Clock;
 use crate::definitions::Definitions;
-use crate::gate::Gate;
+use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::options::Options;
 use crate::request;
+use crate::owner::Running;
+use crate::status::CycleReport;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
 const HOUSE_SHARD: u16 = tidegate_model::id::SHARDS - 1;
@@ -39,6 +42,16 @@ pub(crate) struct Shared {
     /// The depth of the stimulus queue.
     pub(crate) queue_depth: AtomicU64,
     pub(crate) store_health: Mutex<Option<StoreError>>,
+    /// What is live, by name.
+    pub(crate) registry: Registry<Running>,
+    /// Cycles that came to rest while the gate drained, at most as many as a report lists.
+    pub(crate) rested: Mutex<Vec<CycleReport>>,
+    /// Audit entries that the store has not taken yet.
+    pub(crate) outbox: Arc<Outbox>,
+    /// By how much buffered messages have yet to be extended, in milliseconds: the store could not do it.
+    pub(crate) owed_ms: AtomicI64,
+    /// What the store said last of instances and queue, for when it says nothing.
+    pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
     pub(crate) tokio: tokio::runtime::Handle,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
@@ -54,6 +67,12 @@ pub(crate) struct Counters {
     pub(crate) late_outcomes_refused: AtomicU64,
     pub(crate) stimuli_refused: AtomicU64,
     pub(crate) timers_late: AtomicU64,
+    /// Stimuli that were put aside.
+    pub(crate) dead_letters: AtomicU64,
+    /// Offers of sources that had said they were paused.
+    pub(crate) offers_refused: AtomicU64,
+    /// Audit entries that could only be logged.
+    pub(crate) audit_lost: AtomicU64,
     pub(crate) crash_recovered: AtomicU64,
     pub(crate) interrupted_recovered: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
@@ -92,6 +111,7 @@ impl Shared {
             definitions,
             tokio,
         } = parts;
+        let registry = Registry::new(options.owners);
         Self {
             shell,
             generation,
@@ -108,6 +128,11 @@ impl Shared {
             counters: Counters::default(),
             queue_depth: AtomicU64::new(0),
             store_health: Mutex::new(None),
+            registry,
+            rested: Mutex::default(),
+            outbox: Arc::default(),
+            owed_ms: AtomicI64::new(0),
+            last_seen: Mutex::default(),
             tokio,
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
@@ -190,15 +215,11 @@ impl Shared {
         }
     }
 
-    /// Writes an audit entry, or logs it whole when the store cannot take it.
-    pub(crate) async fn write_audit(&self, row: AuditRow) {
-        let text = serde_json::to_string(&row).unwrap_or_default();
-        let commit = Commit {
-            expect: Vec::new(),
-            writes: vec![Write::Audit(Box::new(row))],
-        };
-        if let Err(error) = self.commit(commit).await {
-            tracing::error!(audit = text, "an audit entry could not be stored: {error:?}");
+    /// Remembers a cycle that came to rest in a drain, for its report.
+    pub(crate) fn rested(&self, line: CycleReport) {
+        let mut rested = self.rested.lock();
+        if rested.len() < self.options.reported_ids {
+            rested.push(line);
         }
     }
 

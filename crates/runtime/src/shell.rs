@@ -296,8 +296,13 @@ impl Inner {
         if !self.begin_change(old.as_ref()) {
             return Err(ShellError::Stopping);
         }
-        if let Some(old) = &old {
-            old.release().await;
+        if let Some(old) = &old
+            && !old.release().await
+        {
+            tracing::error!(
+                shell = &*self.id,
+                "a thread of the old generation still works in the store; its commits are refused from now on"
+            );
         }
         match builder.store(store).shell(&*self.id).start().await {
             Ok(runtime) => {
@@ -400,8 +405,14 @@ impl Inner {
             Stage::Active(runtime) | Stage::Changing(runtime) => Some(runtime.clone()),
             Stage::New | Stage::Retired => None,
         };
-        if let Some(runtime) = runtime {
-            runtime.release().await;
+        if let Some(runtime) = runtime
+            && !runtime.release().await
+        {
+            tracing::error!(
+                shell = &*self.id,
+                "the store is not closed: a thread of the runtime still works in it"
+            );
+            return;
         }
         let Some(store) = self.store.lock().take() else {
             return;

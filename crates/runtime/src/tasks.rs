@@ -1,9 +1,11 @@
 //! The one place that spawns. Every task has a name and an owner.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
 
 /// Spawns an activity's task. It reports to its owner when it ends, and is aborted when it is abandoned.
 pub(crate) fn spawn_activity(
@@ -36,24 +38,41 @@ impl Tasks {
         Ok(())
     }
 
-    /// Waits for all of them. They must have been told to end.
-    pub(crate) async fn join(self: Arc<Self>) {
+    /// Waits for all of them. They must have been told to end. False if one has not ended in time: it is named in the log.
+    pub(crate) async fn join(self: Arc<Self>, at_most: Duration) -> bool {
+        let until = Instant::now() + at_most;
+        let mut have_all_ended = true;
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for (name, task) in tasks {
-            if let Err(error) = task.await {
-                tracing::error!(task = name, "a task of the runtime ended badly: {error}");
+            match tokio::time::timeout_at(until, task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(task = name, "a task of the runtime ended badly: {error}"),
+                Err(_) => {
+                    have_all_ended = false;
+                    tracing::error!(task = name, "a task of the runtime did not end in time");
+                }
             }
         }
         let threads = std::mem::take(&mut *self.threads.lock());
-        let joined = tokio::task::spawn_blocking(move || {
-            for (name, thread) in threads {
-                if thread.join().is_err() {
-                    tracing::error!(thread = name, "a thread of the runtime ended badly");
+        for (name, thread) in threads {
+            let ended = async {
+                // A thread has no other sign of its end; the checks begin close together.
+                let mut pause = Duration::from_micros(50);
+                while !thread.is_finished() {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(5));
                 }
+            };
+            if tokio::time::timeout_at(until, ended).await.is_err() {
+                have_all_ended = false;
+                tracing::error!(
+                    thread = name,
+                    "a thread of the runtime did not end in time; it is left"
+                );
+            } else if thread.join().is_err() {
+                tracing::error!(thread = name, "a thread of the runtime ended badly");
             }
-        });
-        if let Err(error) = joined.await {
-            tracing::error!("the runtime's threads could not be joined: {error}");
         }
+        have_all_ended
     }
 }

@@ -18,7 +18,10 @@ fn caller(id: &str, called: &str) -> Resource {
 }
 
 async fn children(stand: &Stand, parent: InstanceKey) -> Vec<tidegate::store::InstanceRow> {
-    let filter = InstanceFilter { parent: Some(parent), ..Default::default() };
+    let filter = InstanceFilter {
+        parent: Some(parent),
+        ..Default::default()
+    };
     stand.runtime.instances(filter, Page::first(100)).await.unwrap()
 }
 
@@ -55,16 +58,32 @@ fn waits_for_signal(id: &str) -> Resource {
 async fn a_call_runs_the_called_process_and_takes_its_results() {
     let stand = stand().await;
     stand.deploy(caller("outer", "inner")).await;
-    stand.deploy(line("inner", &[("work", task("work", "pay", &[]))])).await;
+    stand
+        .deploy(line("inner", &[("work", task("work", "pay", &[]))]))
+        .await;
     let outer = stand.start("outer", r#"{"sum": 3}"#).await.instance;
     let inner = the_child(&stand, outer).await;
-    let jobs = stand.runtime.activate_jobs(support::jobs("pay", Duration::from_secs(20))).await.unwrap();
-    assert_eq!((jobs[0].instance, jobs[0].variables.as_str()), (inner, r#"{"sum":3}"#));
+    let jobs = stand
+        .runtime
+        .activate_jobs(support::jobs("pay", Duration::from_secs(20)))
+        .await
+        .unwrap();
+    assert_eq!(
+        (jobs[0].instance, jobs[0].variables.as_str()),
+        (inner, r#"{"sum":3}"#)
+    );
     let paid = Variables::parse(r#"{"paid": true}"#).unwrap();
-    stand.runtime.complete_job(jobs[0].job, &jobs[0].lease_token, paid).await.unwrap();
+    stand
+        .runtime
+        .complete_job(jobs[0].job, &jobs[0].lease_token, paid)
+        .await
+        .unwrap();
     let ended = stand.runtime.wait(outer, Duration::from_secs(20)).await.unwrap();
     assert_eq!(ended.variables.unwrap().to_json(), r#"{"paid":true,"sum":3}"#);
-    assert_eq!(stand.runtime.instance(inner).await.unwrap().row.sub_status, SubStatus::Finished);
+    assert_eq!(
+        stand.runtime.instance(inner).await.unwrap().row.sub_status,
+        SubStatus::Finished
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,10 +92,21 @@ async fn a_call_of_nothing_is_an_incident_that_can_be_retried() {
     stand.deploy(caller("outer", "inner")).await;
     let outer = stand.start("outer", "{}").await.instance;
     stand.until(outer, |d| d.row.incident_count == 1).await;
-    let incident = stand.runtime.incidents(Default::default(), Page::first(10)).await.unwrap().remove(0);
+    let incident = stand
+        .runtime
+        .incidents(Default::default(), Page::first(10))
+        .await
+        .unwrap()
+        .remove(0);
     assert!(incident.message.contains("`inner`"), "{}", incident.message);
-    stand.deploy(line("inner", &[("t", task("t", "demo.noop", &[]))])).await;
-    stand.runtime.retry_incident(incident.key, None, "op").await.unwrap();
+    stand
+        .deploy(line("inner", &[("t", task("t", "demo.noop", &[]))]))
+        .await;
+    stand
+        .runtime
+        .retry_incident(incident.key, None, "op")
+        .await
+        .unwrap();
     let ended = stand.runtime.wait(outer, Duration::from_secs(20)).await.unwrap();
     assert_eq!(ended.sub_status, SubStatus::Finished);
 }
@@ -87,7 +117,11 @@ async fn a_process_that_calls_itself_for_ever_comes_to_rest_with_an_incident() {
     stand.deploy(caller("again", "again")).await;
     stand.start("again", "{}").await;
     loop {
-        let incidents = stand.runtime.incidents(Default::default(), Page::first(10)).await.unwrap();
+        let incidents = stand
+            .runtime
+            .incidents(Default::default(), Page::first(10))
+            .await
+            .unwrap();
         if let [incident] = incidents.as_slice() {
             assert!(incident.message.contains("100 levels"), "{}", incident.message);
             break;
@@ -95,7 +129,11 @@ async fn a_process_that_calls_itself_for_ever_comes_to_rest_with_an_incident() {
         tokio::task::yield_now().await;
     }
     stand.idle().await;
-    let all = stand.runtime.instances(Default::default(), Page::first(1_000)).await.unwrap();
+    let all = stand
+        .runtime
+        .instances(Default::default(), Page::first(1_000))
+        .await
+        .unwrap();
     assert_eq!(all.len(), 101);
 }
 
@@ -104,16 +142,25 @@ async fn cancelling_a_caller_cancels_the_whole_tree_and_a_cancelled_child_is_an_
     let stand = stand().await;
     stand.deploy(caller("outer", "middle")).await;
     stand.deploy(caller("middle", "inner")).await;
-    stand.deploy(line("inner", &[("work", task("work", "pay", &[]))])).await;
+    stand
+        .deploy(line("inner", &[("work", task("work", "pay", &[]))]))
+        .await;
     let outer = stand.start("outer", "{}").await.instance;
     let middle = the_child(&stand, outer).await;
     let inner = the_child(&stand, middle).await;
-    stand.until(inner, |d| d.row.sub_status == SubStatus::Suspended).await;
+    stand
+        .until(inner, |d| d.row.sub_status == SubStatus::Suspended)
+        .await;
     stand.runtime.cancel(inner, None, "op").await.unwrap();
     stand.until(middle, |d| d.row.incident_count == 1).await;
     stand.runtime.cancel(outer, None, "op").await.unwrap();
-    stand.until(middle, |d| d.row.sub_status == SubStatus::Cancelled).await;
-    assert_eq!(stand.runtime.instance(inner).await.unwrap().row.sub_status, SubStatus::Cancelled);
+    stand
+        .until(middle, |d| d.row.sub_status == SubStatus::Cancelled)
+        .await;
+    assert_eq!(
+        stand.runtime.instance(inner).await.unwrap().row.sub_status,
+        SubStatus::Cancelled
+    );
     stand.idle().await;
 }
 
@@ -124,7 +171,9 @@ async fn a_call_survives_a_crash_between_its_end_and_the_news_of_it() {
     stand.deploy(waits_for_message("inner", 1)).await;
     let outer = stand.start("outer", r#"{"key": "k"}"#).await.instance;
     let inner = the_child(&stand, outer).await;
-    stand.until(inner, |d| d.row.sub_status == SubStatus::Suspended).await;
+    stand
+        .until(inner, |d| d.row.sub_status == SubStatus::Suspended)
+        .await;
     // What comes while paused is accepted; the next generation executes it.
     stand.runtime.pause(None, None, "op").await.unwrap();
     stand.publish("go", "k", r#"{"x": 1}"#).await;
@@ -144,7 +193,13 @@ async fn a_signal_reaches_all_who_wait_and_begins_instances() {
         r#"<bpmn:startEvent id="start"><bpmn:signalEventDefinition signalRef="sig"/></bpmn:startEvent><bpmn:endEvent id="end"/>{}"#,
         flow("start", "end")
     );
-    stand.deploy(process_with("begun", r#"<bpmn:signal id="sig" name="alarm"/>"#, &body)).await;
+    stand
+        .deploy(process_with(
+            "begun",
+            r#"<bpmn:signal id="sig" name="alarm"/>"#,
+            &body,
+        ))
+        .await;
     let mut waiting = Vec::new();
     for _ in 0..5 {
         waiting.push(stand.start("waits", "{}").await.instance);
@@ -152,11 +207,19 @@ async fn a_signal_reaches_all_who_wait_and_begins_instances() {
     let thrown = signal(&stand, "alarm").await;
     assert_eq!(thrown.delivered_to.len(), 6);
     for instance in waiting {
-        let ended = stand.runtime.wait(instance, Duration::from_secs(20)).await.unwrap();
+        let ended = stand
+            .runtime
+            .wait(instance, Duration::from_secs(20))
+            .await
+            .unwrap();
         assert_eq!(ended.variables.unwrap().to_json(), r#"{"by":"signal"}"#);
     }
     let starters = stand.runtime.starters().await.unwrap();
-    assert!(starters.iter().any(|s| s.kind == "signal" && s.trigger == "alarm"));
+    assert!(
+        starters
+            .iter()
+            .any(|s| s.kind == "signal" && s.trigger == "alarm")
+    );
     assert!(signal(&stand, "nobody").await.delivered_to.is_empty());
 }
 
@@ -173,6 +236,10 @@ async fn a_thrown_message_reaches_another_instance() {
     stand.deploy(process_with("throws", message, &body)).await;
     let waiting = stand.start("waits", r#"{"key": "k7"}"#).await.instance;
     stand.run("throws", r#"{"key": "k7"}"#).await;
-    let ended = stand.runtime.wait(waiting, Duration::from_secs(20)).await.unwrap();
+    let ended = stand
+        .runtime
+        .wait(waiting, Duration::from_secs(20))
+        .await
+        .unwrap();
     assert_eq!(ended.sub_status, SubStatus::Finished);
 }

@@ -9,8 +9,8 @@ use tidegate_model::{
 
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow, LeaseRequest,
-    MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow,
+    LeaseRequest, MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// Commits that are written together and synced once.
@@ -73,6 +73,9 @@ pub enum Expect {
         /// The version to be given.
         version: u32,
     },
+    /// This dead letter is still there. (Replaying it is [`Write::RemoveDeadLetter`] and [`Write::AddStimulus`] in the
+    /// same commit: `a_dead_letter_is_replayed_once`.)
+    DeadLetter(StimulusKey),
     /// The instance is there and has not ended (used by stimuli accepted for it while closed).
     InstanceLive(InstanceKey),
 }
@@ -177,6 +180,16 @@ pub enum Write {
     RemoveStimulus(StimulusKey),
     /// Counts a failed attempt at a stimulus.
     StimulusFailed(StimulusKey),
+    /// Puts a stimulus aside, replacing one of the same key. (Taking it out of the queue is [`Write::RemoveStimulus`] in
+    /// the same commit.)
+    AddDeadLetter(Box<DeadLetterRow>),
+    /// Removes a dead letter, if it is there.
+    RemoveDeadLetter(StimulusKey),
+    /// Lets every buffered message wait longer (`the_life_of_messages_can_be_extended`).
+    ExtendMessages {
+        /// By how much, in milliseconds.
+        by_ms: i64,
+    },
     /// A deployed resource.
     AddResource {
         /// Its key.
@@ -242,6 +255,8 @@ pub enum Refusal {
     },
     /// The stimulus is no longer in the queue.
     StimulusGone(StimulusKey),
+    /// The dead letter was replayed or removed before.
+    DeadLetterGone(StimulusKey),
     /// The job is gone or was leased by somebody else meanwhile.
     LeaseStale(ElementInstanceKey),
     /// There is such an entry: here is its value.

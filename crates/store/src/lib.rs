@@ -10,6 +10,7 @@
 
 pub mod commit;
 pub mod error;
+pub mod faulty;
 pub mod kit;
 mod matching;
 pub mod memory;
@@ -122,6 +123,12 @@ pub trait Store: Queries {
     /// The store cannot be read.
     fn job(&self, key: tidegate_model::ElementInstanceKey) -> Result<Option<JobRow>, Error>;
 
+    /// True if what is written outlives this handle: a new one, opened at the same place, finds it. Where it is false
+    /// nothing can be promised for the next generation, and whoever needs that is refused at the start.
+    fn is_lasting(&self) -> bool {
+        true
+    }
+
     /// Lets go of the store: what was submitted is finished first, then later batches, and reads, fail as
     /// [`ErrorKind::Closed`] (`a_closed_store_refuses_batches`). Idempotent. From within a `done` it returns at once, and
     /// the rest goes on without it.
@@ -198,6 +205,18 @@ pub trait Queries: Send + Sync + 'static {
     /// The store cannot be read.
     fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error>;
 
+    /// Stimuli that were put aside (`dead_letters_are_listed_newest_first`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn dead_letters(&self, page: Page) -> Result<Vec<DeadLetterRow>, Error>;
+
+    /// One dead letter.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error>;
+
     /// How many stimuli wait, and since when the oldest does.
     ///
     /// # Errors
@@ -211,7 +230,7 @@ pub trait Queries: Send + Sync + 'static {
 /// Unknown scheme, or the store's own: held by another process, damaged, of a newer version, full.
 pub fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     match url.split_once(':') {
-        Some(("memory", _)) => Ok(Arc::new(memory::MemoryStore::new())),
+        Some(("memory", _)) => Ok(Arc::new(memory::MemoryStore::fleeting())),
         Some(("sqlite", path)) => Ok(Arc::new(sqlite::SqliteStore::open(std::path::Path::new(path))?)),
         _ => Err(Error::new(
             ErrorKind::Configuration,

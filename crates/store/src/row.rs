@@ -281,6 +281,19 @@ pub struct StimulusRow {
     pub attempts: u32,
 }
 
+/// A stimulus that failed again and again and was put aside. It is executed again only when somebody asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterRow {
+    /// The stimulus, with the key it had in the queue: that is the dead letter's key too.
+    pub stimulus: StimulusRow,
+    /// Stable code of the last error.
+    pub code: String,
+    /// The last error, in words.
+    pub error: String,
+    /// When it was put aside.
+    pub died_at: Timestamp,
+}
+
 /// What a definition defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

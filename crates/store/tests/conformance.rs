@@ -28,6 +28,19 @@ tidegate_store::conformance!(sqlite, || Box::new(InFile(
     tempfile::tempdir().expect("a temporary folder")
 )));
 
+/// The faulty store keeps every promise while it is told nothing.
+struct Wrapped(MemoryStore);
+
+impl Place for Wrapped {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(tidegate_store::faulty::FaultyStore::new(Arc::new(
+            self.0.reopen(),
+        )))
+    }
+}
+
+tidegate_store::conformance!(faulty, || Box::new(Wrapped(MemoryStore::new())));
+
 /// Every promise in the contract's prose names a test that exists.
 #[test]
 fn promises_name_their_tests() {

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate::options::ExpiryUnderPause;
 use tidegate::status::OverflowPolicy;
 use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 use tidegate_server::ApiOptions;
@@ -69,11 +70,12 @@ pub fn check(values: &Values, shells: &[ShellTable], wrong: &mut Wrong) -> Confi
         .as_ref()
         .map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
     let host_grace = read.duration("host-grace");
+    let store = store.or(in_data).unwrap_or_default();
     let default = ShellConfig {
         id: DEFAULT_SHELL.to_owned(),
-        store: store.or(in_data).unwrap_or_default(),
         demo: read.switch("demo"),
-        options: options(&mut read, host_grace),
+        options: options(&mut read, host_grace, &store),
+        store,
     };
     let no_auth = read.switch("no-auth");
     let listen = read.address("listen");
@@ -192,7 +194,7 @@ fn all_shells(
             read.refuse("store", message);
         }
         let demo = read.switch("demo");
-        let options = options(&mut read, host_grace);
+        let options = options(&mut read, host_grace, &store);
         shells.push(ShellConfig {
             id,
             store,
@@ -209,7 +211,8 @@ fn is_shell_id(id: &str) -> bool {
     (1..=MAX).contains(&id.len()) && id.bytes().all(plain) && id.as_bytes()[0].is_ascii_alphanumeric()
 }
 
-fn options(read: &mut Reader, host_grace: Option<Duration>) -> Options {
+/// The options of a runtime on this store; what the store cannot take is kept beside it.
+fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Options {
     let before = Options::default();
     Options {
         commit_policy: read.word(
@@ -260,6 +263,20 @@ fn options(read: &mut Reader, host_grace: Option<Duration>) -> Options {
         owners: read.number("owners").unwrap_or(before.owners),
         cache_bytes: read.number("cache-bytes").unwrap_or(before.cache_bytes),
         max_live_cycles: read.number("max-live-cycles").unwrap_or(before.max_live_cycles),
+        stimulus_attempts: read
+            .number("stimulus-attempts")
+            .unwrap_or(before.stimulus_attempts),
+        expiry_under_pause: read.word(
+            "expiry-under-pause",
+            &[
+                ("stands-still", ExpiryUnderPause::StandsStill),
+                ("runs", ExpiryUnderPause::Runs),
+            ],
+            before.expiry_under_pause,
+        ),
+        spill: store
+            .strip_prefix("sqlite:")
+            .map(|file| PathBuf::from(format!("{file}.spill"))),
         quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
     }
 }

@@ -139,6 +139,16 @@ pub const SETTINGS: &[Setting] = &[
         "How many cycles may be live at once [default: 100000]",
     ),
     setting(
+        "stimulus-attempts",
+        "NUMBER",
+        "Failed attempts until a queued stimulus becomes a dead letter [default: 3]",
+    ),
+    setting(
+        "expiry-under-pause",
+        "WHAT",
+        "The time of buffered messages `stands-still` in a pause, or `runs` [default: stands-still]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
@@ -166,7 +176,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 18] = [
+const OF_SHELLS: [&str; 20] = [
     "store",
     "demo",
     "drain-deadline",
@@ -182,6 +192,8 @@ const OF_SHELLS: [&str; 18] = [
     "inactivity-threshold",
     "message-ttl",
     "max-live-cycles",
+    "stimulus-attempts",
+    "expiry-under-pause",
     "quarantine-after",
     "owners",
     "cache-bytes",

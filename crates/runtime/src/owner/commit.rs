@@ -10,7 +10,7 @@ use tidegate_model::effect::{Job, SubscriptionKind};
 use tidegate_model::stimulus::ChildNews;
 use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
-    Awaited, Batch, Commit, CommitError, CommitResult, Error as StoreError, IncidentRow, InstanceRow,
+    Awaited, Commit, CommitError, CommitResult, Error as StoreError, ErrorKind, IncidentRow, InstanceRow,
     InstanceUpdate, JobRow, JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow,
     UserTaskRow, Write,
 };
@@ -25,7 +25,7 @@ use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
 use super::work::Ready;
-use super::{CutReport, Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
+use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
 /// What an owner does when the outcome of a commit is told.
 pub(super) type WhenTold = Box<dyn FnOnce(&mut Owner, CommitResult) + Send>;
@@ -44,15 +44,17 @@ pub(super) enum Then {
 
 /// What leaves once a resident's commit is told.
 pub(super) struct After {
-    instance: InstanceKey,
-    incarnation: u64,
+    pub(super) instance: InstanceKey,
+    pub(super) incarnation: u64,
+    /// The commit itself, while the gate drains: it is tried again if it fails.
+    pub(super) kept: Option<Commit>,
     row: InstanceRow,
     jobs: Vec<Job>,
     gone: Vec<tidegate_model::ElementInstanceKey>,
     opened: Vec<Arc<str>>,
     timers: Vec<TimerRow>,
-    answers: Vec<Answer>,
-    consumed: Vec<Item>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) consumed: Vec<Item>,
     /// Stimuli for others, which the commit put into the queue.
     emitted: Vec<StimulusRow>,
 }
@@ -66,6 +68,8 @@ pub(super) enum Answer {
     Moved(Reply<Acceptance>),
     Row(Reply<InstanceRow>),
     Recovered(oneshot::Sender<bool>),
+    /// The mark of a spilled interruption.
+    Spilled(oneshot::Sender<bool>),
 }
 
 impl Owner {
@@ -78,6 +82,7 @@ impl Owner {
             thens.push(Then::Loose(then));
         }
         let now = self.shared.now();
+        let is_draining = self.shared.gate.read().is_draining();
         let mut later = Vec::new();
         for key in std::mem::take(&mut self.dirty) {
             let Some(resident) = self.residents.get_mut(&key) else {
@@ -95,6 +100,14 @@ impl Owner {
                 thens_now(self, *after);
                 continue;
             }
+            if !resident.retry.is_empty() {
+                self.queue_behind(key, commit, after);
+                continue;
+            }
+            let mut after = after;
+            if is_draining {
+                after.kept = Some(commit.clone());
+            }
             commits.push(commit);
             thens.push(Then::Resident(after));
         }
@@ -102,16 +115,7 @@ impl Owner {
         if commits.is_empty() {
             return;
         }
-        self.next_ticket += 1;
-        let ticket = self.next_ticket;
-        self.in_flight.insert(ticket, thens);
-        let inbox = self.inbox.clone();
-        self.shared.store.submit(Batch {
-            epoch: self.shared.epoch,
-            key_high: self.keys.high,
-            commits,
-            done: Box::new(move |results| inbox.push(Message::Committed(ticket, results))),
-        });
+        self.submit(commits, thens);
     }
 
     /// The outcome of a batch is known.
@@ -127,7 +131,7 @@ impl Owner {
                 Then::Loose(then) => then(self, result),
                 Then::Resident(after) => match result {
                     Ok(outcome) => self.told(*after, outcome),
-                    Err(error) => self.failed(*after, error),
+                    Err(error) => self.failed(after, error),
                 },
             }
         }
@@ -210,6 +214,11 @@ impl Owner {
             }
             Answer::Recovered(done) => {
                 let _ = done.send(true);
+            }
+            Answer::Spilled(done) => {
+                let _ = done.send(true);
+                // What is in memory is put away: it is brought back like any other interrupted instance.
+                self.residents.remove(&row.key);
             }
         }
     }
@@ -294,24 +303,31 @@ impl Owner {
     }
 
     /// A resident's commit did not happen: what is in memory has run ahead of the truth and is dropped.
-    fn failed(&mut self, after: After, error: CommitError) {
+    fn failed(&mut self, after: Box<After>, error: CommitError) {
+        let Some(after) = self.retry_later(after, &error) else {
+            return;
+        };
         let key = after.instance;
         let problem = problem_of(&error);
         tracing::warn!(instance = %key, "a commit did not happen: {problem}");
-        let mut answers = after.answers;
-        let mut consumed = after.consumed;
+        let After {
+            incarnation,
+            mut answers,
+            mut consumed,
+            ..
+        } = *after;
+        let mut cut = None;
         let mut had_cycle = false;
         if self
             .residents
             .get(&key)
-            .is_some_and(|resident| resident.incarnation == after.incarnation)
+            .is_some_and(|resident| resident.incarnation == incarnation)
             && let Some(mut resident) = self.residents.remove(&key)
         {
-            answers.append(&mut resident.answers);
-            consumed.append(&mut resident.consumed);
+            take_left(&mut resident, &mut answers, &mut consumed);
             had_cycle = resident.cycle.is_some();
             if self.shared.gate.read().is_draining() && had_cycle {
-                self.lost.push(CutReport::lost(&resident));
+                cut = Some(resident);
             }
             // Dropping it stops its activities and gives the permit back.
         }
@@ -319,23 +335,35 @@ impl Owner {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
         };
+        self.answer_all_failed(answers, consumed, &problem, duplicate);
+        if let Some(resident) = cut {
+            return self.save_unsaved(resident, is_ours(&error));
+        }
+        if had_cycle && duplicate.is_none() {
+            self.stalled.entry(Instant::now() + STALL).or_default().push(key);
+        }
+    }
+
+    /// Tells everybody that a commit did not happen, and puts back into the line what it would have taken out.
+    pub(super) fn answer_all_failed(
+        &mut self,
+        answers: Vec<Answer>,
+        consumed: Vec<Item>,
+        problem: &Error,
+        duplicate: Option<InstanceKey>,
+    ) {
         for answer in answers {
-            self.answer_failed(answer, &problem, duplicate);
+            self.answer_failed(answer, problem, duplicate);
         }
         for item in consumed {
-            let domain = match &item {
-                Item::Stimulus(row) => Some(Domain::parse(&row.domain)),
-                Item::Timer(row) => row.instance.map(Domain::Instance),
-            };
-            if let Some(domain) = domain {
-                self.pending.expect(domain);
+            if let Item::Stimulus(_)
+            | Item::Timer(TimerRow {
+                instance: Some(_), ..
+            }) = &item
+            {
+                self.pending.expect(item.domain());
             }
-            self.pending.put_back(item);
-        }
-        let retry_at = Instant::now() + STALL;
-        self.pending_rests_until = Some(retry_at);
-        if had_cycle && duplicate.is_none() {
-            self.stalled.entry(retry_at).or_default().push(key);
+            self.put_back_later(item, problem);
         }
     }
 
@@ -360,6 +388,9 @@ impl Owner {
             }
             Answer::Recovered(done) => {
                 let _ = done.send(true);
+            }
+            Answer::Spilled(done) => {
+                let _ = done.send(false);
             }
         }
     }
@@ -393,6 +424,29 @@ impl Owner {
     }
 }
 
+/// What of a resident's answers and consumed items no commit has taken along, and what its waiting commits hold.
+pub(super) fn take_left(resident: &mut Resident, answers: &mut Vec<Answer>, consumed: &mut Vec<Item>) {
+    for retry in resident.retry.drain(..) {
+        let After {
+            answers: mut more,
+            consumed: mut also,
+            ..
+        } = *retry.after;
+        answers.append(&mut more);
+        consumed.append(&mut also);
+    }
+    answers.append(&mut resident.answers);
+    consumed.append(&mut resident.consumed);
+}
+
+/// False if the store belongs to a later generation, or was closed by us: then there is nothing of ours to save.
+fn is_ours(error: &CommitError) -> bool {
+    match error {
+        CommitError::Failed { error, .. } => !matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Closed),
+        CommitError::Refused(_) => true,
+    }
+}
+
 /// True if a commit may still wait for more of the cycle.
 fn is_early(shared: &Shared, resident: &Resident) -> bool {
     shared.options.commit_policy == CommitPolicy::Cycle
@@ -416,6 +470,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let mut after = Box::new(After {
         instance: key,
         incarnation: resident.incarnation,
+        kept: None,
         row: resident.row.clone(),
         jobs: Vec::new(),
         gone: Vec::new(),

@@ -84,6 +84,27 @@ impl Owner {
         }
     }
 
+    /// A gate was opened behind which an instance waited for its recovery.
+    pub(super) fn recover_again(&mut self, key: InstanceKey) {
+        let (done, _) = oneshot::channel();
+        match self.shared.store.instance(key) {
+            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && !row.sub_status.is_finished() => {
+                self.held_recoveries.push(key);
+            }
+            Ok(Some(row)) => match row.sub_status {
+                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => {
+                    self.recover(row, done)
+                }
+                _ => {}
+            },
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(instance = %key, "an instance has to wait for its recovery: {error}");
+                self.held_recoveries.push(key);
+            }
+        }
+    }
+
     /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
     /// is closed.
     pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) -> bool {
@@ -100,6 +121,12 @@ impl Owner {
             Ok(true) => {}
             Ok(false) => {
                 let _ = done.send(false);
+                return false;
+            }
+            Err(Error::PartPaused(_)) => {
+                // It is nobody else's business: recovery goes on, and this one follows when its part is resumed.
+                self.held_recoveries.push(key);
+                let _ = done.send(true);
                 return false;
             }
             Err(error) => {

@@ -2,24 +2,43 @@
 
 use std::time::Instant;
 
-use crate::gate::Permit;
+use tidegate_model::InstanceKey;
 
-/// The run of one instance from the moment it is woken until it rests. It exists only with a permit, and gives
-/// it back when it is dropped.
+use crate::gate::{Live, Permit};
+
+use super::Owner;
+
+/// The run of one instance from the moment it is woken until it rests. It exists only with a permit, stands in the
+/// registry for as long, and gives the permit back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Cycle {
-    _permit: Permit,
+    _live: Live<Running>,
     /// The source that woke it; none for a library call.
     pub(super) source: Option<&'static str>,
     pub(super) began: Instant,
 }
 
-impl Cycle {
-    pub(super) fn new(permit: Permit, source: Option<&'static str>) -> Self {
-        Self {
-            _permit: permit,
+/// What the registry knows of a live cycle: enough to save its interruption when nobody else can be asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Running {
+    pub(crate) instance: InstanceKey,
+    pub(crate) source: Option<&'static str>,
+    pub(crate) began: Instant,
+}
+
+impl Owner {
+    /// Makes a cycle of a permit.
+    pub(super) fn cycle(&self, instance: InstanceKey, permit: Permit, source: Option<&'static str>) -> Cycle {
+        let began = Instant::now();
+        let running = Running {
+            instance,
             source,
-            began: Instant::now(),
+            began,
+        };
+        Cycle {
+            _live: self.shared.registry.enter(self.index, permit, running),
+            source,
+            began,
         }
     }
 }

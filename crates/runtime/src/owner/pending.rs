@@ -1,6 +1,7 @@
 //! What waits for its turn: queued stimuli and due timers, in the order of acceptance and of due time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
 
 use tidegate_model::{ElementIndex, InstanceKey, StimulusKey, Timestamp};
 use tidegate_store::{StimulusRow, TimerRow};
@@ -64,6 +65,29 @@ pub(super) struct Pending {
     line: BTreeMap<(Timestamp, u8, u64, u32), Item>,
     /// How many stimuli of a domain are in the line, or on their way into it.
     domains: HashMap<Domain, u32>,
+    /// What is put by while the rest of the line goes on, by domain: nothing of a domain overtakes what is put by.
+    parked: HashMap<Domain, Parked>,
+}
+
+/// What is put by of one domain.
+#[derive(Debug)]
+struct Parked {
+    /// Until when; none until a narrow gate opens.
+    until: Option<Instant>,
+    items: Vec<Item>,
+}
+
+impl Item {
+    /// What it must stay in order with. A start timer stays in order with the other turns of its definition.
+    pub(super) fn domain(&self) -> Domain {
+        match self {
+            Self::Stimulus(row) => Domain::parse(&row.domain),
+            Self::Timer(row) => match row.instance {
+                Some(instance) => Domain::Instance(instance),
+                None => Domain::Message(format!("definition/{}", row.owner)),
+            },
+        }
+    }
 }
 
 impl Pending {
@@ -118,8 +142,49 @@ impl Pending {
     }
 
     pub(super) fn pop(&mut self) -> Option<Item> {
-        let (_, item) = self.line.pop_first()?;
-        Some(item)
+        loop {
+            let (_, item) = self.line.pop_first()?;
+            if self.parked.is_empty() {
+                return Some(item);
+            }
+            match self.parked.get_mut(&item.domain()) {
+                Some(parked) => parked.items.push(item),
+                None => return Some(item),
+            }
+        }
+    }
+
+    /// Puts an item by: until then, or until a narrow gate opens. Its domain is still counted, and what follows in it
+    /// waits behind it.
+    pub(super) fn park(&mut self, item: Item, until: Option<Instant>) {
+        let parked = self.parked.entry(item.domain()).or_insert_with(|| Parked {
+            until,
+            items: Vec::new(),
+        });
+        parked.until = until;
+        parked.items.push(item);
+    }
+
+    /// When the first item that is put by for a time comes back.
+    pub(super) fn back_at(&self) -> Option<Instant> {
+        self.parked.values().filter_map(|parked| parked.until).min()
+    }
+
+    /// Puts back into the line what was put by until `now`, and, if a narrow gate was opened, everything that waits
+    /// for one.
+    pub(super) fn unpark(&mut self, now: Instant, is_opened: bool) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let is_back = |parked: &Parked| parked.until.map_or(is_opened, |until| until <= now);
+        let back: Vec<Item> = self
+            .parked
+            .extract_if(|_, parked| is_back(parked))
+            .flat_map(|(_, parked)| parked.items)
+            .collect();
+        for item in back {
+            self.put_back(item);
+        }
     }
 
     /// Puts an item back where it was; its domain is still counted.
@@ -128,7 +193,11 @@ impl Pending {
             Item::Stimulus(row) => Place::Stimulus(row.accepted_at, row.key),
             Item::Timer(row) => Place::Timer(row.due_at, row.owner, row.element),
         };
-        self.line.insert(place.order(), item);
+        let domain = item.domain();
+        if self.line.insert(place.order(), item).is_some() {
+            // It was loaded a second time meanwhile.
+            self.left(&domain);
+        }
     }
 }
 

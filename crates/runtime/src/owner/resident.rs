@@ -37,6 +37,8 @@ pub(super) struct Resident {
     pub(super) done_in_process: Vec<ElementInstanceKey>,
     pub(super) is_dirty: bool,
     pub(super) uncommitted_since: Option<Instant>,
+    /// Commits that failed in a drain and wait for another try, in their order.
+    pub(super) retry: std::collections::VecDeque<super::retry::Retry>,
     /// Commits handed over and not told yet.
     pub(super) in_flight: u32,
     /// In-process jobs that wait for a commit in flight, or stand in the owner's ready list.
@@ -88,6 +90,7 @@ impl Resident {
             done_in_process: Vec::new(),
             is_dirty: false,
             uncommitted_since: None,
+            retry: std::collections::VecDeque::new(),
             in_flight: 0,
             waiting_jobs: 0,
             held_back: 0,

@@ -12,9 +12,9 @@ use tidegate_store::{Expect, InstanceRow, StimulusRow, Write};
 use crate::api::Started;
 use crate::definitions::Loaded;
 use crate::error::Error;
+use crate::gate::Entering;
 
 use super::commit::{Answer, Prepared, client, instance_of, problem_of, started};
-use super::cycle::Cycle;
 use super::pending::Domain;
 use super::resident::Resident;
 use super::{Owner, Reply};
@@ -29,6 +29,8 @@ pub(crate) struct StartOrder {
     pub(crate) awaits_end: Option<Arc<OnceLock<InstanceKey>>>,
     pub(crate) actor: String,
     pub(crate) source: Option<&'static str>,
+    /// Make it durable and no more, whatever the gate says.
+    pub(crate) accept_only: bool,
 }
 
 /// How long an idempotency key is remembered: 30 days.
@@ -55,10 +57,14 @@ impl Owner {
         let now = self.now();
         let key = InstanceKey(self.keys.fresh(now));
         let row = new_row(key, &order.loaded, order.business_key.clone(), now);
-        if !self.may_start() {
+        if order.accept_only || !self.may_start() {
             return self.accept_start(order, row, now, reply);
         }
-        let Some(permit) = self.shared.gate.admit() else {
+        let permit = self
+            .shared
+            .gate
+            .admit_through(order.loaded.gates(), Entering::Start);
+        let Ok(permit) = permit else {
             return self.accept_start(order, row, now, reply);
         };
         let command = Command::new(
@@ -76,7 +82,7 @@ impl Owner {
             row,
             false,
         );
-        resident.cycle = Some(Cycle::new(permit, order.source));
+        resident.cycle = Some(self.cycle(key, permit, order.source));
         self.residents.insert(key, resident);
         if let Err(rejection) = self.advance(key, command) {
             self.residents.remove(&key);

@@ -11,10 +11,10 @@ use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, TimerRow, Write};
 
 use crate::api::{Acceptance, Published};
 use crate::error::Error;
+use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
 
 use super::commit::{Answer, Prepared, problem_of};
-use super::cycle::Cycle;
 use super::pending::{Domain, Item};
 use super::start::{new_row, stimulus_row};
 use super::{Owner, Reply};
@@ -37,6 +37,8 @@ pub(crate) struct PublishOrder {
     pub(crate) ttl_ms: i64,
     pub(crate) message_id: Option<String>,
     pub(crate) source: Option<&'static str>,
+    /// Make it durable and no more, whatever the gate says.
+    pub(crate) accept_only: bool,
 }
 
 /// The source under which the line is worked off.
@@ -88,7 +90,11 @@ impl Owner {
             Item::Timer(row) => self.fire(row),
             Item::Stimulus(row) => {
                 let Ok(stimulus) = minicbor::decode::<Stimulus>(&row.payload) else {
-                    tracing::error!(stimulus = %row.key, "a queued stimulus cannot be read; it stays in the store");
+                    let problem = Error::Invalid {
+                        code: "stimulus-unreadable",
+                        message: "the stimulus cannot be read by this version".to_owned(),
+                    };
+                    self.bury(row, &problem);
                     return Ok(());
                 };
                 match stimulus {
@@ -117,7 +123,7 @@ impl Owner {
         }
         match self.join_cycle(order.instance, order.source) {
             Ok(true) => {}
-            Ok(false) => return self.accept_move(order, domain, reply),
+            Ok(false) | Err(Error::PartPaused(_)) => return self.accept_move(order, domain, reply),
             Err(error) => return refuse(reply, error),
         }
         let instance = order.instance;
@@ -177,14 +183,17 @@ impl Owner {
         match self.join_cycle(instance, Some(QUEUE)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Stimulus(row))),
+            Err(Error::PartPaused(_)) => {
+                self.pending.park(Item::Stimulus(row), None);
+                return Ok(());
+            }
             Err(Error::NoSuchInstance(_)) => {
                 self.drop_stimulus(row, "its instance is not there");
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(%instance, "a queued stimulus has to wait: {error}");
-                self.pending_rests_until = Some(Instant::now() + super::STALL);
-                return Err(Box::new(Item::Stimulus(row)));
+                self.put_back_later(Item::Stimulus(row), &error);
+                return Ok(());
             }
         }
         let copy = matches!(stimulus, Stimulus::Deliver { .. }).then(|| stimulus.clone());
@@ -395,16 +404,36 @@ impl Owner {
         key: InstanceKey,
         source: Option<&'static str>,
     ) -> Result<bool, Error> {
-        let Some(permit) = self.shared.gate.admit() else {
+        // Looked at before anything is loaded for nothing; the permit below is what counts.
+        if !self.shared.gate.read().is_accepting() {
             return Ok(false);
-        };
+        }
         if !self.load(key)? {
             return Err(Error::NoSuchInstance(key));
         }
+        let Some(resident) = self.residents.get(&key) else {
+            return Err(Error::NoSuchInstance(key));
+        };
+        let entering = match resident.instance.sequence() {
+            0 => Entering::Start,
+            _ => Entering::Continue,
+        };
+        let permit = match self.shared.gate.admit_through(resident.loaded.gates(), entering) {
+            Ok(permit) => permit,
+            Err(refused) => {
+                let process_id = resident.row.process_id.to_string();
+                self.rest_if_settled(key);
+                return match refused {
+                    Refused::Shell => Ok(false),
+                    Refused::Narrow => Err(Error::PartPaused(process_id)),
+                };
+            }
+        };
+        let cycle = self.cycle(key, permit, source);
         if let Some(resident) = self.residents.get_mut(&key)
             && resident.cycle.is_none()
         {
-            resident.cycle = Some(Cycle::new(permit, source));
+            resident.cycle = Some(cycle);
         }
         Ok(true)
     }
@@ -483,9 +512,16 @@ impl Owner {
     }
 
     pub(super) fn put_back_later(&mut self, item: Item, problem: &Error) {
-        tracing::warn!("pending work has to wait: {problem}");
-        self.pending_rests_until = Some(Instant::now() + super::STALL);
-        self.pending.put_back(item);
+        let again_at = Instant::now() + super::STALL;
+        match item {
+            Item::Stimulus(row) if is_of_its_own(problem) => self.attempt_failed(row, problem),
+            item if is_of_its_own(problem) => self.pending.park(item, Some(again_at)),
+            item => {
+                tracing::warn!("pending work has to wait: {problem}");
+                self.pending_rests_until = Some(again_at);
+                self.pending.put_back(item);
+            }
+        }
     }
 
     // --- messages ---
@@ -530,7 +566,7 @@ impl Owner {
             });
             self.publishing.insert(entry.clone(), message);
         }
-        if !self.is_open() || self.pending.has(&domain) {
+        if order.accept_only || !self.is_open() || self.pending.has(&domain) {
             return self.accept_publish(order, message, domain, entry, commit, now, reply);
         }
         let publish = Publish {
@@ -777,6 +813,10 @@ impl Owner {
         match self.join_cycle(instance, Some(TIMER)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Timer(row))),
+            Err(Error::PartPaused(_)) => {
+                self.pending.park(Item::Timer(row), None);
+                return Ok(());
+            }
             Err(Error::NoSuchInstance(_)) => {
                 self.pending.left(&Domain::Instance(instance));
                 self.disarm(&row);
@@ -857,8 +897,13 @@ impl Owner {
                 return Err(Box::new(Item::Timer(row)));
             }
         };
-        let Some(permit) = self.shared.gate.admit() else {
-            return Err(Box::new(Item::Timer(row)));
+        let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
+            Ok(permit) => permit,
+            Err(Refused::Shell) => return Err(Box::new(Item::Timer(row))),
+            Err(Refused::Narrow) => {
+                self.pending.park(Item::Timer(row), None);
+                return Ok(());
+            }
         };
         let now = self.now();
         let instance = InstanceKey(self.keys.fresh(now));
@@ -871,7 +916,7 @@ impl Owner {
             new,
             false,
         );
-        resident.cycle = Some(Cycle::new(permit, Some(TIMER)));
+        resident.cycle = Some(self.cycle(instance, permit, Some(TIMER)));
         self.residents.insert(instance, resident);
         if let Err(error) = self.begin(instance, Some(row.element), Variables::new(), Cause::Timer) {
             tracing::error!(definition = %key, "a timer start was refused: {error}");
@@ -910,6 +955,17 @@ impl Owner {
             // Left where it is, the timer is disarmed the next time it is loaded.
             then: Box::new(|_, _| {}),
         });
+    }
+}
+
+/// True if the trouble is the item's own, and not the store's with everything.
+fn is_of_its_own(problem: &Error) -> bool {
+    use tidegate_store::ErrorKind;
+    match problem {
+        Error::Store(error) => {
+            !error.kind().is_retryable() && !matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Closed)
+        }
+        _ => true,
     }
 }
 

@@ -403,7 +403,10 @@ impl Owner {
             return;
         }
         if resident.instance.ended().is_some() {
-            // The permit goes with it.
+            self.end_cycle(key);
+            let Some(resident) = self.residents.get_mut(&key) else {
+                return;
+            };
             if let Some(since) = resident.idle_since.take() {
                 self.idle.remove(&since);
                 self.cache_bytes = self.cache_bytes.saturating_sub(resident.counted_bytes);
@@ -417,6 +420,18 @@ impl Owner {
             resident.idle_since = Some(self.uses);
             self.cache_bytes += resident.counted_bytes;
             self.idle.insert(self.uses, key);
+        }
+        self.end_cycle(key);
+    }
+
+    /// Ends a cycle that has come to rest. In a drain that is a line in its report.
+    fn end_cycle(&mut self, key: InstanceKey) {
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
+        if resident.cycle.is_some() && self.shared.gate.read().is_draining() {
+            self.shared
+                .rested(super::cut::line_of(resident, crate::status::Fate::Rested));
         }
         resident.cycle = None;
     }

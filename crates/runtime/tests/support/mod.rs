@@ -238,3 +238,63 @@ pub fn jobs(job_type: &str, wait: Duration) -> ActivateJobs {
 pub fn latest(process_id: &str) -> Definition {
     Definition::Latest(process_id.to_owned())
 }
+
+pub mod sources;
+
+/// Every kind of store that a test can have, with what keeps it alive.
+pub fn stores() -> Vec<(Arc<dyn Store>, Option<tempfile::TempDir>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("t.db").display());
+    vec![
+        (Arc::new(MemoryStore::new()), None),
+        (tidegate::store::open(&url).unwrap(), Some(folder)),
+    ]
+}
+
+/// A store that can be told to fail, over a fresh memory store.
+pub fn faulty() -> Arc<tidegate::store::faulty::FaultyStore> {
+    Arc::new(tidegate::store::faulty::FaultyStore::new(Arc::new(MemoryStore::new())))
+}
+
+/// An error of a store that cannot be reached now.
+pub fn unreachable() -> tidegate::store::Error {
+    tidegate::store::Error::new(tidegate::store::ErrorKind::Unavailable, "the store cannot be reached")
+}
+
+/// Waits until `is`, by asking again and again.
+pub async fn eventually(what: &str, is: impl AsyncFn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !is().await {
+        assert!(std::time::Instant::now() < deadline, "{what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Stand {
+    /// The instances of one sub-status, newest first.
+    pub async fn listed(&self, sub_status: tidegate::model::SubStatus) -> Vec<InstanceKey> {
+        let filter = tidegate::store::InstanceFilter {
+            sub_statuses: vec![sub_status],
+            ..Default::default()
+        };
+        let rows = self.runtime.instances(filter, tidegate::store::Page::first(10_000)).await.unwrap();
+        rows.into_iter().map(|row| row.key).collect()
+    }
+
+    /// The actions of the audit trail, oldest first.
+    pub async fn audited(&self) -> Vec<String> {
+        let rows = self.runtime.audit(tidegate::store::Page::first(1_000)).await.unwrap();
+        rows.into_iter().rev().map(|row| row.action).filter(|action| action != "DefinitionsDeployed").collect()
+    }
+
+    /// One source as the status shows it.
+    pub async fn source(&self, name: &str) -> tidegate::status::SourceStatus {
+        let status = self.runtime.status().await.unwrap();
+        status.sources.into_iter().find(|source| source.name == name).unwrap()
+    }
+}
+
+/// A line with one task of a duration.
+pub fn slow(id: &str, job_type: &str, duration: &str) -> Resource {
+    line(id, &[("work", task("work", job_type, &[("duration", duration)]))])
+}

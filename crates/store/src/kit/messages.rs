@@ -334,3 +334,27 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         Outcome::default()
     );
 }
+
+/// Every buffered message waits longer by the same span, one that had run out meanwhile included.
+pub fn the_life_of_messages_can_be_extended(make: Make<'_>) {
+    let mut subject = Subject::new(make);
+    let mut brief = message(50);
+    brief.expires_at = at(5);
+    let mut eternal = message(51);
+    eternal.expires_at = tidegate_model::Timestamp::from_ms(i64::MAX);
+    subject.write(vec![publish(brief, 4), publish(eternal, 4)]);
+    subject.write(vec![Write::ExtendMessages { by_ms: 100 }]);
+    subject = subject.reopen();
+    let expire = |now| {
+        vec![Write::ExpireMessages {
+            now: at(now),
+            limit: 10,
+        }]
+    };
+    assert_eq!(subject.write(expire(104)).expired, []);
+    assert_eq!(subject.write(expire(105)).expired, [MessageKey(50)]);
+    assert_eq!(
+        taken(&subject.write(vec![subscribe(subscription(1, "order"), 200)])),
+        [(51, 1)]
+    );
+}

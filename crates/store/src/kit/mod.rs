@@ -96,6 +96,9 @@ macro_rules! conformance {
             queue::stimulus_keys_are_never_reused
             queue::a_stimulus_is_consumed_once
             queue::failed_attempts_are_counted
+            queue::a_dead_letter_is_replayed_once
+            queue::dead_letters_are_listed_newest_first
+            messages::the_life_of_messages_can_be_extended
             timers::timers_come_in_order
             timers::a_timer_is_replaced_by_its_like
             timers::equal_due_times_are_paged

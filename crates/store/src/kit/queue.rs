@@ -5,7 +5,7 @@ use tidegate_model::StimulusKey;
 use super::rows::*;
 use super::{Make, Subject, at};
 use crate::commit::{Expect, Refusal, Write};
-use crate::row::QueueDepth;
+use crate::row::{DeadLetterRow, Page, QueueDepth};
 
 /// Keys grow in the order of acceptance, and the queue is read in it, in pages.
 pub fn stimuli_keep_the_order_of_acceptance(make: Make<'_>) {
@@ -84,4 +84,67 @@ pub fn failed_attempts_are_counted(make: Make<'_>) {
     ]);
     subject.write(vec![Write::StimulusFailed(key)]);
     assert_eq!(subject.store.stimuli(None, 1).unwrap()[0].attempts, 2);
+}
+
+/// A stimulus that is put aside leaves the queue with its last error; it is put back once, also when two ask for it.
+pub fn a_dead_letter_is_replayed_once(make: Make<'_>) {
+    let mut subject = Subject::new(make);
+    let row = put_aside(&subject, "s");
+    let key = row.stimulus.key;
+    subject = subject.reopen();
+    assert_eq!(subject.store.stimuli(None, 10).unwrap(), []);
+    assert_eq!(subject.store.queue().unwrap(), QueueDepth::default());
+    assert_eq!(subject.store.dead_letter(key).unwrap(), Some(row.clone()));
+    let replay = || {
+        let writes = vec![
+            Write::RemoveDeadLetter(key),
+            Write::AddStimulus(row.stimulus.clone()),
+        ];
+        (vec![Expect::DeadLetter(key)], writes)
+    };
+    let (expect, writes) = replay();
+    let outcome = subject.commit(expect, writes).unwrap();
+    assert!(
+        outcome.stimuli[0] > key,
+        "it stands at the end of the queue under a new key"
+    );
+    let (expect, writes) = replay();
+    assert_eq!(subject.refusal(expect, writes), Refusal::DeadLetterGone(key));
+    assert_eq!(subject.store.queue().unwrap().depth, 1);
+    assert_eq!(subject.store.dead_letter(key).unwrap(), None);
+    subject.write(vec![Write::RemoveDeadLetter(key)]);
+}
+
+/// Dead letters are listed newest first, in pages.
+pub fn dead_letters_are_listed_newest_first(make: Make<'_>) {
+    let subject = Subject::new(make);
+    let rows: Vec<_> = ["a", "b", "c"]
+        .map(|payload| put_aside(&subject, payload))
+        .into_iter()
+        .rev()
+        .collect();
+    assert_eq!(subject.store.dead_letters(Page::first(10)).unwrap(), rows);
+    let page = Page {
+        after: Some(rows[0].stimulus.key.get()),
+        limit: 1,
+    };
+    assert_eq!(subject.store.dead_letters(page).unwrap(), rows[1..2]);
+}
+
+fn put_aside(subject: &Subject, payload: &str) -> DeadLetterRow {
+    let mut stimulus = stimulus(payload, 1);
+    stimulus.key = subject.write(vec![Write::AddStimulus(stimulus.clone())]).stimuli[0];
+    stimulus.attempts = 3;
+    let key = stimulus.key;
+    let row = DeadLetterRow {
+        stimulus,
+        code: "store-internal".to_owned(),
+        error: "It failed.".to_owned(),
+        died_at: at(9),
+    };
+    subject.write(vec![
+        Write::RemoveStimulus(key),
+        Write::AddDeadLetter(Box::new(row.clone())),
+    ]);
+    row
 }

@@ -110,6 +110,17 @@ impl Tables {
                     row.attempts += 1;
                 }
             }
+            Write::AddDeadLetter(row) => {
+                self.dead_letters.insert(row.stimulus.key, *row);
+            }
+            Write::RemoveDeadLetter(key) => {
+                self.dead_letters.remove(&key);
+            }
+            Write::ExtendMessages { by_ms } => {
+                for message in self.messages.values_mut() {
+                    message.row.expires_at = message.row.expires_at.plus_ms(by_ms);
+                }
+            }
             Write::AddResource { key, bytes } => {
                 self.resources.insert(key, bytes);
             }

@@ -21,6 +21,9 @@ impl Tables {
     fn check_expectation(&self, expect: &Expect) -> Result<(), Refusal> {
         match expect {
             Expect::Stimulus(key) if !self.stimuli.contains_key(key) => Err(Refusal::StimulusGone(*key)),
+            Expect::DeadLetter(key) if !self.dead_letters.contains_key(key) => {
+                Err(Refusal::DeadLetterGone(*key))
+            }
             Expect::Lease { job, token } => {
                 let is_held = self.jobs.get(job).is_some_and(|row| {
                     row.state == JobState::Leased && row.lease_token.as_deref() == Some(token.as_str())
@@ -51,7 +54,7 @@ impl Tables {
                     Err(Refusal::InstanceEnded(*key))
                 }
             }
-            Expect::Stimulus(_) | Expect::VersionFree { .. } => Ok(()),
+            Expect::Stimulus(_) | Expect::DeadLetter(_) | Expect::VersionFree { .. } => Ok(()),
         }
     }
 

@@ -26,6 +26,7 @@ use crate::{Activation, Store};
 /// A store whose data goes with the process.
 pub struct MemoryStore {
     tables: Arc<Mutex<Tables>>,
+    is_lasting: bool,
     inbox: Mutex<Inbox>,
     idle: Condvar,
 }
@@ -39,8 +40,18 @@ struct Inbox {
 
 impl MemoryStore {
     /// An empty store.
+    ///
+    /// It counts as lasting: whoever holds it can give it to the next generation, or [`MemoryStore::reopen`] it.
     pub fn new() -> Self {
         Self::over(Arc::default())
+    }
+
+    /// An empty store that nobody can open again: it says so to those who ask whether it is lasting.
+    pub fn fleeting() -> Self {
+        Self {
+            is_lasting: false,
+            ..Self::new()
+        }
     }
 
     /// The same data under a new, open handle: what a new process would find after this one. The old handle
@@ -52,6 +63,7 @@ impl MemoryStore {
     fn over(tables: Arc<Mutex<Tables>>) -> Self {
         Self {
             tables,
+            is_lasting: true,
             inbox: Mutex::default(),
             idle: Condvar::new(),
         }
@@ -155,6 +167,10 @@ impl Store for MemoryStore {
 
     fn job(&self, key: ElementInstanceKey) -> Result<Option<JobRow>, Error> {
         self.read(|tables| tables.jobs.get(&key).cloned())
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.is_lasting
     }
 
     fn close(&self) {

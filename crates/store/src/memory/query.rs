@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
+use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey, StimulusKey};
 
 use super::MemoryStore;
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
-    InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow,
+    InstanceFilter, InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for MemoryStore {
@@ -116,6 +116,19 @@ impl Queries for MemoryStore {
                 .cloned()
                 .collect()
         })
+    }
+
+    fn dead_letters(&self, page: Page) -> Result<Vec<DeadLetterRow>, Error> {
+        self.read(|tables| {
+            newest_first(&tables.dead_letters, page.after.map(StimulusKey))
+                .take(page.limit)
+                .cloned()
+                .collect()
+        })
+    }
+
+    fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
+        self.read(|tables| tables.dead_letters.get(&key).cloned())
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

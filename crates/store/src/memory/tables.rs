@@ -11,8 +11,8 @@ use tidegate_model::{
 
 use crate::Activation;
 use crate::row::{
-    AuditRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow, StimulusRow,
-    StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow,
+    StimulusRow, StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
 };
 
 /// An instance with its stored state.
@@ -54,6 +54,7 @@ pub(super) struct Tables {
     pub incidents: BTreeMap<IncidentKey, IncidentRow>,
     pub stimuli: BTreeMap<StimulusKey, StimulusRow>,
     pub last_stimulus: u64,
+    pub dead_letters: BTreeMap<StimulusKey, DeadLetterRow>,
     pub resources: BTreeMap<u64, Arc<[u8]>>,
     pub definitions: BTreeMap<DefinitionKey, DefinitionRow>,
     pub values: BTreeMap<String, Value>,

@@ -8,7 +8,9 @@ use tidegate_model::InstanceKey;
 
 use super::error::{Stop, Trouble};
 use super::totals::Totals;
-use super::{audit, definition, instance, job, journal, message, queue, signal, task, timer, value};
+use super::{
+    audit, dead_letter, definition, instance, job, journal, message, queue, signal, task, timer, value,
+};
 use crate::commit::{Commit, Expect, Outcome, Refusal, Write};
 use crate::error::{Error, ErrorKind};
 use crate::matching::{Needed, needed_revisions};
@@ -48,6 +50,7 @@ pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Re
 fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
     let refusal = match expect {
         Expect::Stimulus(key) if !queue::contains(conn, *key)? => Refusal::StimulusGone(*key),
+        Expect::DeadLetter(key) if !dead_letter::contains(conn, *key)? => Refusal::DeadLetterGone(*key),
         Expect::Lease { job, token } if !job::is_leased(conn, *job, token)? => Refusal::LeaseStale(*job),
         Expect::ValueAbsent { key, now } => match value::get(conn, key, *now)? {
             Some(value) => Refusal::ValuePresent(value),
@@ -59,7 +62,11 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
             version,
         } if definition::highest_version(conn, process_id, tenant)? >= *version => Refusal::VersionTaken,
         Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
-        Expect::Stimulus(_) | Expect::Lease { .. } | Expect::VersionFree { .. } | Expect::InstanceLive(_) => {
+        Expect::Stimulus(_)
+        | Expect::DeadLetter(_)
+        | Expect::Lease { .. }
+        | Expect::VersionFree { .. }
+        | Expect::InstanceLive(_) => {
             return Ok(());
         }
     };
@@ -150,6 +157,9 @@ fn apply(
         Write::AddStimulus(row) => outcome.stimuli.push(queue::add(conn, totals, row)?),
         Write::RemoveStimulus(key) => queue::remove(conn, totals, *key)?,
         Write::StimulusFailed(key) => queue::failed(conn, *key)?,
+        Write::AddDeadLetter(row) => dead_letter::add(conn, row)?,
+        Write::RemoveDeadLetter(key) => dead_letter::remove(conn, *key)?,
+        Write::ExtendMessages { by_ms } => message::extend(conn, *by_ms)?,
         Write::AddResource { key, bytes } => definition::add_resource(conn, *key, bytes)?,
         Write::AddDefinition(row) => definition::add(conn, row)?,
         Write::DeleteDefinition(key) => definition::delete(conn, *key)?,

@@ -101,6 +101,13 @@ pub(super) fn publish(
     Ok(())
 }
 
+/// Lets every buffered message wait longer. A message that waits for ever stays within what a time can hold.
+pub(super) fn extend(conn: &Connection, by_ms: i64) -> Result<(), Trouble> {
+    conn.prepare_cached("UPDATE messages SET expires_at = min(expires_at, ?2) + ?1")?
+        .execute([by_ms, i64::MAX - by_ms.max(0)])?;
+    Ok(())
+}
+
 pub(super) fn expire(
     conn: &Connection,
     now: Timestamp,

@@ -7,6 +7,7 @@
 mod audit;
 mod checkpoint;
 mod commit;
+mod dead_letter;
 mod definition;
 mod error;
 mod instance;

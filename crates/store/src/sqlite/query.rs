@@ -1,14 +1,14 @@
 //! What people ask of the SQLite store.
 
-use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey};
+use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey, StimulusKey};
 
 use super::totals::Totals;
-use super::{SqliteStore, audit, definition, instance, journal, queue, task};
+use super::{SqliteStore, audit, dead_letter, definition, instance, journal, queue, task};
 use crate::Queries;
 use crate::error::Error;
 use crate::row::{
-    AuditRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter, InstanceRow,
-    JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
+    AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
+    InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
 };
 
 impl Queries for SqliteStore {
@@ -57,6 +57,14 @@ impl Queries for SqliteStore {
 
     fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error> {
         self.inner.read(|conn| audit::list(conn, page))
+    }
+
+    fn dead_letters(&self, page: Page) -> Result<Vec<DeadLetterRow>, Error> {
+        self.inner.read(|conn| dead_letter::list(conn, page))
+    }
+
+    fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
+        self.inner.read(|conn| dead_letter::get(conn, key))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

@@ -162,6 +162,18 @@ CREATE TABLE stimuli (
     attempts INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE dead_letters (
+    key INTEGER PRIMARY KEY,
+    domain TEXT NOT NULL,
+    source TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    accepted_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    code TEXT NOT NULL,
+    error TEXT NOT NULL,
+    died_at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE resources (
     key INTEGER PRIMARY KEY,
     bytes BLOB NOT NULL
