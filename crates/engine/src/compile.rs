@@ -14,6 +14,7 @@ use tidegate_model::Diagnostic;
 use tidegate_model::document::{Document, Namespace};
 
 use crate::definition::Definition;
+use crate::element::Correlations;
 pub(crate) use reader::Reader;
 
 /// The vocabularies of the Java engines, which share their attributes.
@@ -65,6 +66,7 @@ pub struct Compiled {
 pub fn compile(document: &Document, options: &CompileOptions) -> Compiled {
     let mut diagnostics = Vec::new();
     let mut definitions = Vec::new();
+    let correlations = Correlations::of(document);
     let mut seen = HashSet::new();
     let mut executable = 0;
     for (node, process) in document
@@ -102,7 +104,13 @@ pub fn compile(document: &Document, options: &CompileOptions) -> Compiled {
                     .at(process.position),
             ),
         }
-        definitions.extend(process::compile(document, node, options, &mut diagnostics));
+        definitions.extend(process::compile(
+            document,
+            node,
+            options,
+            &correlations,
+            &mut diagnostics,
+        ));
     }
     if executable == 0 {
         diagnostics.push(

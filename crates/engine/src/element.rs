@@ -48,7 +48,7 @@ use crate::timer::TimerSpec;
 pub(crate) use call_activity::CallSpec;
 pub(crate) use catch::{Catch, EventPart};
 pub(crate) use condition::read as read_condition;
-pub(crate) use correlation::{MessageCorrelation, messages as message_correlations};
+pub(crate) use correlation::{Correlations, MessageCorrelation};
 pub(crate) use escalation::read_catch as read_escalation;
 pub(crate) use job::JobSpec;
 pub(crate) use message::{MessageSpec, read as read_message};

@@ -39,7 +39,8 @@ impl Failure {
 impl Computed {
     /// Reads an expression; text without a mark is one too.
     pub(crate) fn read(text: &str, language: Option<&str>) -> Result<Self, SyntaxError> {
-        let expression = Expression::parse(text, language)?;
+        let plain = without_data_functions(text);
+        let expression = Expression::parse(plain.as_deref().unwrap_or(text), language)?;
         Ok(Self {
             text: text.into(),
             expression,
@@ -156,6 +157,38 @@ impl Text {
             Self::Computed(computed) => computed.string(what, scope),
         }
     }
+}
+
+/// The functions of the standard that read data by name, such as `getDataObject('order')`, as that name. None where there
+/// is no such call.
+fn without_data_functions(text: &str) -> Option<String> {
+    const NAMES: [&str; 4] = [
+        "getDataObject('",
+        "getDataInput('",
+        "getDataOutput('",
+        "getProcessProperty('",
+    ];
+    let mut changed = None;
+    for name in NAMES {
+        let mut rest: String = changed.clone().unwrap_or_else(|| text.to_owned());
+        if !rest.contains(name) {
+            continue;
+        }
+        let mut out = String::new();
+        while let Some((before, after)) = rest.split_once(name) {
+            let Some((data, after)) = after.split_once("')") else {
+                break;
+            };
+            let in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+            let prefixed = before.strip_suffix(':');
+            out += prefixed.map_or(before, |before| before.trim_end_matches(in_name));
+            out += data;
+            rest = after.to_owned();
+        }
+        out += &rest;
+        changed = Some(out);
+    }
+    changed
 }
 
 fn saw(values: &str) -> String {

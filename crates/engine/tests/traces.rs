@@ -109,7 +109,18 @@ fn parse(host: &Host, command: &str) -> CommandKind {
             .find(|job| &*job.element_id == id)
             .map(|job| job.key)
     };
-    let key = || job().or_else(|| host.find(id)).unwrap_or(ElementInstanceKey(999));
+    let task = || {
+        host.open().find_map(|effect| match effect {
+            Effect::OpenUserTask(task) if &*task.element_id == id => Some(task.key),
+            _ => None,
+        })
+    };
+    let key = || {
+        job()
+            .or_else(task)
+            .or_else(|| host.find(id))
+            .unwrap_or(ElementInstanceKey(999))
+    };
     let element = |id: &str| host.definition.element_by_id(id).unwrap();
     match verb {
         "start" => CommandKind::Start {

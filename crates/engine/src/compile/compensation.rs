@@ -16,10 +16,10 @@ pub(super) fn connect(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     handlers(document, associations, definition);
-    for position in 0..definition.elements.len() {
+    for (position, node) in nodes.iter().enumerate() {
         let info = &definition.elements[position];
         if info.is_for_compensation && !(info.incoming.is_empty() && info.outgoing.is_empty()) {
-            let place = document.get(nodes[position]).position;
+            let place = document.get(*node).position;
             let found = Diagnostic::error(
                 "compensation-handler-in-flow",
                 "a sequence flow leads to or from an activity that is for compensation",
@@ -46,7 +46,7 @@ pub(super) fn connect(
         };
         if let Some(found) = found {
             let info = &definition.elements[position];
-            let place = document.get(nodes[position]).position;
+            let place = document.get(*node).position;
             diagnostics.push(found.at(place).element(Some(&info.id)));
         }
     }

@@ -9,7 +9,7 @@ use crate::compile::collect::{FlowNode, collect};
 use crate::compile::reader::Part;
 use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
-use crate::element::{Class, Row, Shape};
+use crate::element::{Class, Correlations, Row, Shape};
 use crate::mapping;
 
 /// More tokens at once than this is a mistake, and would be too much work for one step.
@@ -19,6 +19,7 @@ pub(super) fn compile(
     document: &Document,
     process: NodeId,
     options: &CompileOptions,
+    correlations: &Correlations,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<Definition>> {
     let found = collect(document, process, diagnostics);
@@ -27,7 +28,7 @@ pub(super) fn compile(
     let mut elements = Vec::with_capacity(found.nodes.len());
     let mut parts = Vec::new();
     for (position, node) in found.nodes.iter().enumerate() {
-        let Some((info, of_event)) = read(document, node, options, diagnostics) else {
+        let Some((info, of_event)) = read(document, node, options, correlations, diagnostics) else {
             continue;
         };
         parts.extend(of_event.into_iter().map(|part| (position, part)));
@@ -45,7 +46,7 @@ pub(super) fn compile(
         elements,
         flows: Vec::new(),
         starts: Vec::new(),
-        correlations: crate::element::message_correlations(document),
+        correlations: correlations.messages(document),
         limits: options.limits,
         listeners: Vec::new(),
         has_late_joins: false,
@@ -117,10 +118,17 @@ fn read(
     document: &Document,
     node: &FlowNode,
     options: &CompileOptions,
+    correlations: &Correlations,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(ElementInfo, Vec<Part>)> {
     let element = document.get(node.node);
-    let mut reader = Reader::new(document, node.node, node.parent, options, diagnostics);
+    let mut reader = Reader::new(
+        document,
+        node.node,
+        node.parent,
+        (options, correlations),
+        diagnostics,
+    );
     let mut repetition = None;
     let mut declared = Vec::new();
     let mut start_quantity = 1;

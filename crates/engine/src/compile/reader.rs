@@ -8,8 +8,8 @@ use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::{CompileOptions, VENDORS};
 use crate::element::{
-    Catch, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message, read_signal,
-    read_timer,
+    Catch, Correlations, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message,
+    read_signal, read_timer,
 };
 use crate::text::{Computed, Text};
 
@@ -21,6 +21,7 @@ pub(crate) struct Reader<'a> {
     /// The sub-process around it.
     pub(crate) parent: Option<ElementIndex>,
     pub(crate) options: &'a CompileOptions,
+    pub(crate) correlations: &'a Correlations,
     /// The parts of an event with several definitions.
     pub(super) parts: Vec<Part>,
     diagnostics: &'a mut Vec<Diagnostic>,
@@ -43,7 +44,7 @@ impl<'a> Reader<'a> {
         document: &'a Document,
         node: NodeId,
         parent: Option<ElementIndex>,
-        options: &'a CompileOptions,
+        (options, correlations): (&'a CompileOptions, &'a Correlations),
         diagnostics: &'a mut Vec<Diagnostic>,
     ) -> Self {
         Self {
@@ -52,6 +53,7 @@ impl<'a> Reader<'a> {
             element: document.get(node),
             parent,
             options,
+            correlations,
             parts: Vec::new(),
             diagnostics,
         }
@@ -66,6 +68,7 @@ impl<'a> Reader<'a> {
             element: self.document.get(node),
             parent: self.parent,
             options: self.options,
+            correlations: self.correlations,
             diagnostics: self.diagnostics,
         }
     }

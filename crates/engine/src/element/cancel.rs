@@ -47,6 +47,7 @@ pub(super) fn read_boundary(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour
 
 impl Behaviour for CancelEnd {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        turn.close_listeners(turn.instance.as_owner(me.state.parent));
         turn.empty_scope(me.state.parent, Some(me.key));
         turn.then(Step::Next(me.key));
         Ok(())

@@ -13,6 +13,7 @@ use tidegate_model::{ElementInstanceKey, Json, Variables};
 use crate::compile::{Reader, VENDORS};
 use crate::decide::{Step, Turn};
 use crate::element::Active;
+use crate::element::throw_event::{self, Throw};
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, Stage, Turns};
 use crate::text::{Computed, Failure};
@@ -44,6 +45,20 @@ pub(crate) struct MultiInstance {
     output_collection: Option<Arc<str>>,
     output_element: Option<Computed>,
     completion_condition: Option<Computed>,
+    throws: TurnThrows,
+}
+
+/// What is thrown from the whole of the activity when a turn has ended: the standard's `behavior`.
+#[derive(Debug)]
+enum TurnThrows {
+    /// For `All`: nothing.
+    Nothing,
+    /// For `None`: at the end of each turn.
+    AtEach(Vec<Throw>),
+    /// For `One`: at the end of the first turn.
+    AtFirst(Vec<Throw>),
+    /// For `Complex`: where a condition says so.
+    Where(Vec<(Computed, Vec<Throw>)>),
 }
 
 /// What gives the number of turns.
@@ -128,6 +143,7 @@ fn multi_instance(reader: &mut Reader<'_>, node: NodeId) -> Option<MultiInstance
         output_collection: None,
         output_element: None,
         completion_condition,
+        throws: throws(reader, node)?,
     };
     if let Some(zeebe) = zeebe {
         let given = |name: &str| {
@@ -177,6 +193,56 @@ fn multi_instance(reader: &mut Reader<'_>, node: NodeId) -> Option<MultiInstance
         }
     };
     Some(made)
+}
+
+/// Reads what is thrown at the end of turns.
+fn throws(reader: &mut Reader<'_>, node: NodeId) -> Option<TurnThrows> {
+    let document = reader.document;
+    let element = document.get(node);
+    let attribute = match element.attribute("behavior") {
+        Some("None") => "noneBehaviorEventRef",
+        Some("One") => "oneBehaviorEventRef",
+        Some("Complex") => return complex(reader, node).map(TurnThrows::Where),
+        Some(_) | None => return Some(TurnThrows::Nothing),
+    };
+    let Some(reference) = element.attribute(attribute) else {
+        return Some(TurnThrows::Nothing);
+    };
+    let found = document.by_id(reference);
+    let Some(definition) = found.filter(|found| reader.tag(*found).ends_with("EventDefinition")) else {
+        return reader.refuse_at(
+            element.attribute_position(attribute),
+            "dangling-reference",
+            &format!("there is no event definition `{reference}`"),
+            "refer to an event definition of this file",
+        );
+    };
+    let thrown = throw_event::read_all(reader, &[definition])?;
+    Some(match attribute {
+        "oneBehaviorEventRef" => TurnThrows::AtFirst(thrown),
+        _ => TurnThrows::AtEach(thrown),
+    })
+}
+
+fn complex(reader: &mut Reader<'_>, node: NodeId) -> Option<Vec<(Computed, Vec<Throw>)>> {
+    let document = reader.document;
+    let mut found = Vec::new();
+    for (definition, _) in document
+        .children(node)
+        .filter(|(_, child)| child.tag == "complexBehaviorDefinition")
+    {
+        let Some(condition) = inner_expression(reader, definition, "condition")? else {
+            continue;
+        };
+        let event = document.child(definition, "event").map(|(event, _)| event);
+        let definitions = event.into_iter().flat_map(|event| document.children(event));
+        let definitions: Vec<NodeId> = definitions
+            .filter(|(_, child)| child.tag.ends_with("EventDefinition"))
+            .map(|(node, _)| node)
+            .collect();
+        found.push((condition, throw_event::read_all(reader, &definitions)?));
+    }
+    Some(found)
 }
 
 /// Reads the items of the plain standard: `inputDataItem`, `outputDataItem`, `loopDataOutputRef`.
@@ -382,6 +448,54 @@ impl Repetition {
         Ok(())
     }
 
+    /// A turn is left: what the whole of the activity throws because of that.
+    fn throw(&self, turn: &mut Turn<'_>, whole: ElementInstanceKey) -> Result<(), Box<Failure>> {
+        let Self::MultiInstance(multi) = self else {
+            return Ok(());
+        };
+        let instance = turn.instance;
+        let Some((state, turns)) = instance
+            .elements
+            .get(&whole)
+            .and_then(|state| Some((state, state.turns()?)))
+        else {
+            return Ok(());
+        };
+        let me = Active {
+            key: whole,
+            element: state.element,
+            info: turn.definition.element(state.element),
+            state,
+            locals: &state.variables,
+        };
+        match &multi.throws {
+            TurnThrows::Nothing => {}
+            TurnThrows::AtFirst(_) if turns.completed > 0 => {}
+            TurnThrows::AtFirst(throws) | TurnThrows::AtEach(throws) => {
+                throws.iter().try_for_each(|throw| throw.throw(turn, &me))?;
+            }
+            TurnThrows::Where(choices) => {
+                // The turn that is left counts as completed.
+                let alive = state.scope.as_deref().map_or(0, |scope| scope.children.len());
+                let completed = turns.completed + 1;
+                let after = Turns {
+                    completed,
+                    total: turns.total,
+                    begun: turns.begun,
+                    ..Turns::default()
+                };
+                let front = counters(&after, alive.saturating_sub(1), completed);
+                for (condition, throws) in choices {
+                    let scope = turn.visible(whole, Some(&front));
+                    if condition.truth("the condition of a complex behaviour", &scope)? {
+                        throws.iter().try_for_each(|throw| throw.throw(turn, &me))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A turn is left: its part of the output collection, if it has one.
     fn output(&self, turn: &Turn<'_>, key: ElementInstanceKey) -> Result<Option<Json>, Box<Failure>> {
         match self {
@@ -402,11 +516,19 @@ impl Turn<'_> {
     /// A turn of a repeated activity has done its work.
     pub(crate) fn leave_turn(&mut self, key: ElementInstanceKey, state: &ElementInstance) {
         let (element, parent) = (state.element, state.parent);
+        let mark = self.out.mark();
         if let Some(repetition) = self.definition.element(element).repetition.as_deref() {
+            if let Err(failure) = repetition.throw(self, parent) {
+                self.out.back_to(mark);
+                return self.incident(key, element, Resume::Completion, *failure);
+            }
             match repetition.output(self, key) {
                 Ok(Some(value)) => self.event(Event::LoopOutputCollected { key, element, value }),
                 Ok(None) => {}
-                Err(failure) => return self.incident(key, element, Resume::Completion, *failure),
+                Err(failure) => {
+                    self.out.back_to(mark);
+                    return self.incident(key, element, Resume::Completion, *failure);
+                }
             }
         }
         self.event(Event::ElementCompleted { key, element });

@@ -77,7 +77,8 @@ fn read_one(reader: &mut Reader<'_>, definition: NodeId) -> Option<Throw> {
 }
 
 impl Throw {
-    fn throw(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+    /// Throws it from `me`.
+    pub(super) fn throw(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
         match self {
             Self::Message(message) => message::publish(message, turn, me),
             Self::Signal(signal) => signal::throw(signal, turn, me),

@@ -239,10 +239,18 @@ impl Instance {
 
     /// The scope whose completed activities an event inside `from` compensates: the one it stands in, or what a
     /// sub-process that was begun by an event belongs to.
-    pub(crate) fn compensated_scope(&self, from: ElementInstanceKey, _: &Definition) -> ElementInstanceKey {
-        match self.elements.get(&from).map(|state| &state.role) {
-            Some(Role::Compensates(scope)) => *scope,
-            Some(Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_)) | None => from,
+    pub(crate) fn compensated_scope(
+        &self,
+        from: ElementInstanceKey,
+        definition: &Definition,
+    ) -> ElementInstanceKey {
+        let Some(state) = self.elements.get(&from) else {
+            return from;
+        };
+        match &state.role {
+            Role::Compensates(scope) => *scope,
+            Role::Plain if definition.element(state.element).behaviour.is_listener() => state.parent,
+            Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_) => from,
         }
     }
 
