@@ -4,7 +4,9 @@ mod common;
 
 use common::{Host, errors, load_with};
 use proptest::prelude::*;
-use tidegate_engine::{CompileOptions, Instance, Limits, decode_events, encode_events};
+use tidegate_engine::{
+    CompileOptions, Instance, Limits, TokenState, TokenView, decode_events, encode_events,
+};
 use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{CommandKind, Effect, ElementInstanceKey, IncidentKey, Json, MessageKey, Variables};
 
@@ -561,6 +563,12 @@ proptest! {
                 host.now = host.now.max(due_at.plus_ms(dice.roll(5_000) as i64));
             }
             let _ = host.command(next);
+            // Where nothing is under way, tokens wait for each other: an instance is never stuck otherwise.
+            if host.instance.ended().is_none() && host.open().next().is_none() {
+                let tokens = host.instance.tokens(&host.definition);
+                let waits = |token: &TokenView| token.state == TokenState::Waiting;
+                prop_assert!(tokens.iter().any(waits), "stuck: {tokens:?}\n{xml}");
+            }
         }
         host.check_journal();
         damage(&host, &mut dice);
