@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy bench clean
+.PHONY: help run test check fmt deny betsy bench terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ betsy: ## How much of the betsy conformance set passes; the last line has the co
 
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+
+terror: ## SIGTERM with 500 live instances, 50 rounds (ROUNDS=n for another number)
+	@ROUNDS=$${ROUNDS:-50} cargo test --locked -q -p tidegate-cli --test terror -- --nocapture
 
 clean: ## Remove what was built; data directories stay
 	@cargo clean

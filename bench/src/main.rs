@@ -2,6 +2,7 @@
 
 mod measure;
 mod parked;
+mod shells;
 mod w1;
 
 use std::collections::BTreeMap;
@@ -26,8 +27,9 @@ fn main() {
         }
         "w1-steps" => w1::run(&options),
         "parked" => parked::run(&options),
+        "shells" => shells::run(&options),
         other => {
-            eprintln!("`{other}` is no benchmark: use W1, w1-steps or parked");
+            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked or shells");
             std::process::exit(2);
         }
     }
