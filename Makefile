@@ -1,10 +1,10 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy bench terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench terror clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build, serve on 127.0.0.1:8088 with the trial handlers, deploy examples/ (Ctrl-C drains)
 	@exec scripts/run.sh
@@ -23,6 +23,15 @@ deny: ## Licences, banned crates and sources of the dependencies
 
 betsy: ## How much of the betsy conformance set passes; the last line has the count
 	@cargo run --locked -q -p tidegate-engine --example betsy
+
+engines: ## How many of the processes of other engines behave as expected; the last line has the count
+	@cargo run --locked -q -p tidegate-engine --example engines
+
+invalid: ## How many hostile, borderline and wrong files get their verdict; the last line has the count
+	@cargo run --locked -q -p tidegate --example invalid
+
+dmn-tck: ## How many of the compatibility cases of DMN pass; the last line has the count
+	@cargo run --locked -q -p tidegate-dmn --example dmn_tck
 
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
