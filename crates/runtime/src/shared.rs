@@ -17,8 +17,8 @@ use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::options::Options;
-use crate::request;
 use crate::owner::Running;
+use crate::request;
 use crate::status::CycleReport;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
