@@ -1,7 +1,9 @@
 //! Benchmarks as programs: `tidegate-bench W1 [option=value]…` prints one JSON line for each setting.
 
+mod gate;
 mod measure;
 mod parked;
+mod stop;
 mod w1;
 
 use std::collections::BTreeMap;
@@ -26,8 +28,11 @@ fn main() {
         }
         "w1-steps" => w1::run(&options),
         "parked" => parked::run(&options),
+        "gate" => gate::run(&options),
+        "mark" => stop::mark(&options),
+        "recover" => stop::recover(&options),
         other => {
-            eprintln!("`{other}` is no benchmark: use W1, w1-steps or parked");
+            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark or recover");
             std::process::exit(2);
         }
     }

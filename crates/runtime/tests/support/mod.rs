@@ -253,12 +253,17 @@ pub fn stores() -> Vec<(Arc<dyn Store>, Option<tempfile::TempDir>)> {
 
 /// A store that can be told to fail, over a fresh memory store.
 pub fn faulty() -> Arc<tidegate::store::faulty::FaultyStore> {
-    Arc::new(tidegate::store::faulty::FaultyStore::new(Arc::new(MemoryStore::new())))
+    Arc::new(tidegate::store::faulty::FaultyStore::new(Arc::new(
+        MemoryStore::new(),
+    )))
 }
 
 /// An error of a store that cannot be reached now.
 pub fn unreachable() -> tidegate::store::Error {
-    tidegate::store::Error::new(tidegate::store::ErrorKind::Unavailable, "the store cannot be reached")
+    tidegate::store::Error::new(
+        tidegate::store::ErrorKind::Unavailable,
+        "the store cannot be reached",
+    )
 }
 
 /// Waits until `is`, by asking again and again.
@@ -277,20 +282,36 @@ impl Stand {
             sub_statuses: vec![sub_status],
             ..Default::default()
         };
-        let rows = self.runtime.instances(filter, tidegate::store::Page::first(10_000)).await.unwrap();
+        let rows = self
+            .runtime
+            .instances(filter, tidegate::store::Page::first(10_000))
+            .await
+            .unwrap();
         rows.into_iter().map(|row| row.key).collect()
     }
 
     /// The actions of the audit trail, oldest first.
     pub async fn audited(&self) -> Vec<String> {
-        let rows = self.runtime.audit(tidegate::store::Page::first(1_000)).await.unwrap();
-        rows.into_iter().rev().map(|row| row.action).filter(|action| action != "DefinitionsDeployed").collect()
+        let rows = self
+            .runtime
+            .audit(tidegate::store::Page::first(1_000))
+            .await
+            .unwrap();
+        rows.into_iter()
+            .rev()
+            .map(|row| row.action)
+            .filter(|action| action != "DefinitionsDeployed")
+            .collect()
     }
 
     /// One source as the status shows it.
     pub async fn source(&self, name: &str) -> tidegate::status::SourceStatus {
         let status = self.runtime.status().await.unwrap();
-        status.sources.into_iter().find(|source| source.name == name).unwrap()
+        status
+            .sources
+            .into_iter()
+            .find(|source| source.name == name)
+            .unwrap()
     }
 }
 
