@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy bench clean
+.PHONY: help run test check fmt deny betsy bench loom acceptance clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ betsy: ## How much of the betsy conformance set passes; the last line has the co
 
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+
+loom: ## Walk every interleaving of the gate (in a target folder of its own)
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tidegate-gate --test gate_loom
+
+acceptance: ## Write docs/acceptance.md: every acceptance id with its test
+	@scripts/acceptance.py
 
 clean: ## Remove what was built; data directories stay
 	@cargo clean

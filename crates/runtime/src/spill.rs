@@ -78,7 +78,7 @@ pub(crate) async fn take_up(shared: &Arc<Shared>, owners: &Owners) {
     let Some(path) = shared.options.spill.clone() else {
         return;
     };
-    let records = match on_disk(path.clone(), |path| read(path)).await {
+    let records = match on_disk(path.clone(), read).await {
         Ok(records) => records,
         Err(error) => {
             tracing::error!(path = %path.display(), "the spill file cannot be read; crash recovery finds its instances: {error}");

@@ -31,6 +31,14 @@ fn within(deadline: Duration) -> Options {
     }
 }
 
+/// As `within`, for a host that waits no longer than the deadline and the reserve.
+fn strictly(deadline: Duration) -> Options {
+    Options {
+        host_grace: Some(deadline + Duration::from_millis(500)),
+        ..within(deadline)
+    }
+}
+
 async fn on(store: Arc<FaultyStore>, options: Options) -> Stand {
     stand_on(store, ManualClock::new(BEGINNING), |b| b.options(options)).await
 }
@@ -442,7 +450,7 @@ async fn d14_case_016_two_thousand_at_the_deadline_are_all_marked() {
 async fn d16_case_124_a_store_that_fails_at_the_deadline_is_counted_and_recovered_from() {
     for has_reads in [true, false] {
         let store = faulty();
-        let stand = on(store.clone(), within(Duration::from_millis(10))).await;
+        let stand = on(store.clone(), strictly(Duration::from_millis(10))).await;
         stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
         let key = stand.start("slow", "{}").await.instance;
         store.fail_all(unreachable());
@@ -480,7 +488,7 @@ async fn d23_what_the_store_did_not_take_is_spilled_and_becomes_the_mark() {
     let folder = tempfile::tempdir().unwrap();
     let spill = || Options {
         spill: Some(folder.path().join("spill")),
-        ..within(Duration::from_millis(10))
+        ..strictly(Duration::from_millis(10))
     };
     // The store fails at once, or does not answer at all.
     for hangs in [false, true] {
@@ -615,7 +623,7 @@ async fn d23_case_035_a_completed_cycle_that_cannot_be_saved_is_marked_with_its_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_hangs_does_not_hold_the_process() {
     let store = faulty();
-    let stand = on(store.clone(), within(Duration::from_millis(10))).await;
+    let stand = on(store.clone(), strictly(Duration::from_millis(10))).await;
     stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
     stand.start("slow", "{}").await;
     store.hang();
