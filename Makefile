@@ -1,10 +1,10 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy bench loom acceptance clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench loom acceptance terror clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build, serve on 127.0.0.1:8088 with the trial handlers, deploy examples/ (Ctrl-C drains)
 	@exec scripts/run.sh
@@ -24,6 +24,15 @@ deny: ## Licences, banned crates and sources of the dependencies
 betsy: ## How much of the betsy conformance set passes; the last line has the count
 	@cargo run --locked -q -p tidegate-engine --example betsy
 
+engines: ## How many of the processes of other engines behave as expected; the last line has the count
+	@cargo run --locked -q -p tidegate-engine --example engines
+
+invalid: ## How many hostile, borderline and wrong files get their verdict; the last line has the count
+	@cargo run --locked -q -p tidegate --example invalid
+
+dmn-tck: ## How many of the compatibility cases of DMN pass; the last line has the count
+	@cargo run --locked -q -p tidegate-dmn --example dmn_tck
+
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
 
@@ -32,6 +41,9 @@ loom: ## Walk every interleaving of the gate (in a target folder of its own)
 
 acceptance: ## Write docs/acceptance.md: every acceptance id with its test
 	@scripts/acceptance.py
+
+terror: ## SIGTERM with 500 live instances, 50 rounds (ROUNDS=n for another number)
+	@ROUNDS=$${ROUNDS:-50} cargo test --locked -q -p tidegate-cli --test terror -- --nocapture
 
 clean: ## Remove what was built; data directories stay
 	@cargo clean

@@ -8,7 +8,7 @@ import re
 import sys
 import tomllib
 
-from metadata import ROOT, load
+from metadata import ROOT, built, load
 
 CRATES_IO = "crates.io-index"
 
@@ -63,7 +63,8 @@ def main() -> int:
     rules = tomllib.loads((ROOT / "deny.toml").read_text())
     allowed = set(rules["licenses"]["allow"])
     banned = {entry["crate"]: entry["reason"] for entry in rules["bans"]["deny"]}
-    packages = load()["packages"]
+    reached = built()
+    packages = [package for package in load()["packages"] if (package["name"], package["version"]) in reached]
     wrong, used = [], set()
     for package in packages:
         name = f"{package['name']} {package['version']}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make test` and `make check`: runs every check to its end, also when one before it failed, and sums up.
 #
-#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, README, conformance count
+#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, README, conformance counts
 #   scripts/test.sh fast    format, lints, the tests that take little time, layers, licences, pages
 #
 # What a check needs and is not there is installed by its package name where that is allowed, else skipped by name.
@@ -116,9 +116,18 @@ counted() {
   summary "$1" | grep -oE "[0-9]+ $2" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# `make betsy`, from what the tests were built with.
-betsy() {
-  cargo build --locked -q --workspace --example betsy && "${CARGO_TARGET_DIR:-target}/debug/examples/betsy"
+# The conformance sets that are counted.
+sets=(betsy engines invalid dmn-tck)
+
+# count SET: `make SET`, from what the tests were built with.
+count() {
+  local program=${1//-/_}
+  if [ ! -d ../shared/conformance ]; then
+    echo "SKIPPED $1: ../shared/conformance is not there"
+    [ "${TIDEGATE_REQUIRE:-}" != 1 ]
+    return
+  fi
+  cargo build --locked -q --workspace --example "$program" && "${CARGO_TARGET_DIR:-target}/debug/examples/$program"
 }
 
 # --- the checks ---
@@ -161,19 +170,21 @@ else
   tests doc-tests cargo test --locked --workspace --no-fail-fast --doc
   check docs env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --lib
   check readme python3 scripts/readme-test.py
-  check betsy betsy
+  for set in "${sets[@]}"; do check "$set" count "$set"; done
 fi
 
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs"/betsy 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
 printf '%s\n' "${table[@]}"
 for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
-[ -f "$logs/betsy" ] && grep '^betsy:' "$logs/betsy"
+for set in "${sets[@]}"; do
+  if [ -f "$logs/$set" ]; then grep "^$set:" "$logs/$set"; fi
+done
 printf '%s\n' "${runner[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -3,6 +3,7 @@
 mod gate;
 mod measure;
 mod parked;
+mod shells;
 mod stop;
 mod w1;
 
@@ -31,8 +32,9 @@ fn main() {
         "gate" => gate::run(&options),
         "mark" => stop::mark(&options),
         "recover" => stop::recover(&options),
+        "shells" => shells::run(&options),
         other => {
-            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark or recover");
+            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover or shells");
             std::process::exit(2);
         }
     }

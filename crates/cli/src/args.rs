@@ -1,8 +1,12 @@
 //! The command line.
 
+mod operate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use operate::*;
 
 use crate::serve::ServeArguments;
 
@@ -29,6 +33,16 @@ pub enum Command {
     /// Exits 0 only when the instance completed. Handlers are the built-in ones (`demo.noop`, `demo.log`, …);
     /// timers run for real. What waits for a message, a person or an external worker ends the run.
     Run(RunArguments),
+    /// Look for what is wrong or doubtful in BPMN and DMN files, without a server.
+    ///
+    /// Exits 0 when they could be deployed together, 1 when they could not.
+    Check(CheckArguments),
+    /// Show the plan by which the server's process ends: `--plan`, with the server's settings.
+    ///
+    /// A drain itself begins with SIGTERM; `force-drain` hurries it.
+    Drain(DrainArguments),
+    /// Print completions for a shell of the operating system.
+    Completions(CompletionArguments),
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -82,6 +96,9 @@ pub struct Connection {
         global = true
     )]
     pub base_path: String,
+    /// The shell of the host [default: `default`].
+    #[arg(long, env = "TIDEGATE_SHELL", value_name = "ID", global = true)]
+    pub shell: Option<String>,
     /// The token. Better given as TIDEGATE_TOKEN or TIDEGATE_TOKEN_FILE: other users can see arguments.
     #[arg(
         long,
@@ -141,6 +158,19 @@ pub enum ClientCommand {
     Resume(Call<Nothing>),
     /// Drain the runtime without waiting for what runs.
     ForceDrain(Call<Reason>),
+    /// Pause or resume the whole host, shell by shell.
+    #[command(subcommand)]
+    Maintenance(Maintenance),
+    /// List the ingress sources.
+    Sources(Call<Nothing>),
+    /// List who did what, newest first.
+    Audit(Call<Audit>),
+    /// List the shells of the host.
+    Shells(Call<Nothing>),
+    /// Drain a shell, or every one, and let a new generation begin with the newest configuration.
+    Reload(Call<OptionalShell>),
+    /// Drain a shell and remove it.
+    Retire(Call<OneShell>),
 }
 
 #[derive(Debug, Args)]
@@ -242,23 +272,6 @@ pub struct CompleteTask {
     /// A result, `name=json`. A value that is not valid JSON is taken as a string.
     #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable)]
     pub variables: Vec<(String, serde_json::Value)>,
-}
-
-#[derive(Debug, Args)]
-pub struct Pause {
-    /// Why; everybody who looks at the status sees it.
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-    /// End by itself at this time (RFC 3339).
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct Reason {
-    /// Why.
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
 }
 
 /// Reads `name=json`; what is no JSON is a string.

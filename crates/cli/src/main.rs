@@ -2,9 +2,11 @@
 //! server and the runtime.
 
 mod args;
+mod check;
 mod client;
 mod duration;
 mod exit;
+mod plan;
 mod run;
 mod scripts;
 mod serve;
@@ -39,12 +41,23 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Serve(options) => serve::serve(options).await,
             Command::Run(options) => run::run(options).await,
+            Command::Check(files) => check::check(&files),
+            Command::Drain(settings) => plan::drain(settings),
+            Command::Completions(of) => completions(of.shell),
             Command::Client(command) => client::run(command).await,
         }
     });
     // Blocking calls that were abandoned must not hold the exit up.
     runtime.shutdown_timeout(exit::LAST_WAIT);
     ExitCode::from(code)
+}
+
+fn completions(shell: clap_complete::Shell) -> u8 {
+    let mut script = Vec::new();
+    let mut command = <Arguments as clap::CommandFactory>::command();
+    clap_complete::generate(shell, &mut command, "tidegate", &mut script);
+    terminal::raw(&script);
+    exit::DRAINED
 }
 
 fn refuse(error: &clap::Error) -> ExitCode {

@@ -8,6 +8,12 @@ pub fn line(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Bytes to standard output, as they are.
+pub fn raw(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
 /// A line to standard error.
 pub fn error_line(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -159,4 +160,53 @@ fn database(data: &Path) -> std::path::PathBuf {
         .map(|entry| entry.unwrap().path());
     let mut databases = files.filter(|path| path.extension().is_some_and(|extension| extension == "db"));
     databases.next().expect("the data directory has a database")
+}
+
+/// D19 and cases 17 and 20, on the real binary.
+#[test]
+fn d19_connections_of_every_kind_do_not_delay_the_exit() {
+    let server = Serve::start(&["--store", "memory:"]);
+    let address = server.url.strip_prefix("http://").unwrap();
+    let token = server.token.as_deref().unwrap();
+    let connect = |send: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(send.as_bytes()).unwrap();
+        stream
+    };
+    let read = |stream: &mut std::net::TcpStream, wanted: &str| {
+        let mut text = String::new();
+        let mut buffer = [0; 4096];
+        while !text.contains(wanted) {
+            let count = stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "`{wanted}` did not come: {text}");
+            text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+    };
+    let head = format!("host: localhost\r\nauthorization: Bearer {token}\r\n");
+    let mut idle = connect(&format!("GET /health/live HTTP/1.1\r\n{head}\r\n"));
+    read(&mut idle, "healthy");
+    let events = format!("GET /api/v1/admin/workflow-runtime/events HTTP/1.1\r\n{head}\r\n");
+    let mut streams = [connect(&events), connect(&events), connect(&events)];
+    for stream in &mut streams {
+        read(stream, "event: status");
+    }
+    let json = "content-type: application/json\r\ncontent-length: 1000\r\n";
+    let _half_head = connect("POST /api/v1/mess");
+    let _half_body = connect(&format!("POST /api/v1/messages HTTP/1.1\r\n{head}{json}\r\n{{"));
+    let _silent = connect("");
+    // The half-sent ones have reached the server once a later request was answered.
+    server.ok(&["status"]);
+
+    let began = Instant::now();
+    server.signal(Signal::TERM);
+    for stream in &mut streams {
+        read(stream, "event: closing");
+    }
+    assert_eq!(server.end().code(), 0);
+    assert!(
+        began.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(idle.read(&mut [0; 16]).unwrap(), 0, "closed by the server");
 }

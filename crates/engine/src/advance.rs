@@ -117,7 +117,7 @@ pub fn advance(
             events.push(event);
         }
         queue.extend(decision.follow_ups.drain(..));
-        if variables_changed && instance.has_conditions() {
+        if variables_changed && definition.has_conditions && instance.has_conditions() {
             queue.push_back(Step::Conditions);
         }
         let step = match queue.pop_front() {

@@ -278,15 +278,11 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             message,
         } => {
             let stopped = match resume {
-                Resume::Activation
-                | Resume::Completion
-                | Resume::Job
-                | Resume::Listeners
-                | Resume::Next
-                | Resume::Call => Some(*element_instance),
-                Resume::Tokens => None,
+                Resume::Activation | Resume::Completion | Resume::Job | Resume::Next | Resume::Call => {
+                    Some(*element_instance)
+                }
+                Resume::Tokens | Resume::Listeners => None,
             };
-            let stopped = stopped.filter(|key| *key != ElementInstanceKey::ROOT);
             if let Some(stopped) = stopped.and_then(|key| instance.elements.get_mut(&key)) {
                 stopped.incident = Some(*incident);
             }

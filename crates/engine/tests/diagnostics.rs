@@ -98,7 +98,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "what is not executed yet is named",
+        "what is incomplete is named",
         r#"<startEvent id="s"/><inclusiveGateway id="i"/><complexGateway id="c"/><callActivity id="ca"/>
 <subProcess id="ev" triggeredByEvent="true"><startEvent id="es"/></subProcess>
 <task id="mi"><multiInstanceLoopCharacteristics/></task><task id="lo"><standardLoopCharacteristics/></task>
@@ -108,19 +108,48 @@ const CASES: &[(&str, &str, &[&str])] = &[
 <intermediateCatchEvent id="li"><linkEventDefinition name="x"/></intermediateCatchEvent>
 <receiveTask id="re" instantiate="true"/><eventBasedGateway id="eb" instantiate="true"/>"#,
         &[
-            "element-not-supported i 6",
-            "element-not-supported c 6",
             "called-element-missing ca 6",
-            "element-not-supported ev 7",
+            "event-definition-missing es 7",
             "loop-without-cardinality mi 8",
             "loop-without-end lo 8",
-            "element-not-supported se 9",
+            "job-type-missing se 9",
             "decision-missing br 9",
-            "element-not-supported th 10",
-            "element-not-supported en 11",
-            "element-not-supported li 12",
-            "element-not-supported re 13",
-            "element-not-supported eb 13",
+            "signal-reference-missing th 10",
+            "escalation-reference-missing en 11",
+            "message-reference-missing re 13",
+        ],
+    ),
+    (
+        "events where they cannot be",
+        r#"<startEvent id="s"><errorEventDefinition/></startEvent><startEvent id="c"><conditionalEventDefinition><condition>= x = 1</condition></conditionalEventDefinition></startEvent>
+<intermediateCatchEvent id="e"><escalationEventDefinition/></intermediateCatchEvent>
+<intermediateCatchEvent id="n"><conditionalEventDefinition/></intermediateCatchEvent>
+<eventBasedGateway id="g" eventGatewayType="Parallel"/>
+<intermediateCatchEvent id="t"><timerEventDefinition><timeCycle>every day</timeCycle></timerEventDefinition></intermediateCatchEvent>"#,
+        &[
+            "event-definition-misplaced s 6",
+            "condition-without-instance c 6",
+            "event-definition-misplaced e 7",
+            "condition-missing n 8",
+            "event-gateway-parallel g 9",
+            "timer-invalid t 10",
+        ],
+    ),
+    (
+        "links, and event sub-processes that are connected or empty",
+        r#"<startEvent id="s"/><intermediateThrowEvent id="t"><linkEventDefinition name="a"/></intermediateThrowEvent>
+<intermediateCatchEvent id="x"><linkEventDefinition name="b"/></intermediateCatchEvent>
+<intermediateCatchEvent id="y"><linkEventDefinition name="b"/></intermediateCatchEvent>
+<subProcess id="e" triggeredByEvent="true"><task id="i"/></subProcess>
+<sequenceFlow id="f" sourceRef="s" targetRef="t"/><sequenceFlow id="g" sourceRef="x" targetRef="e"/>"#,
+        &[
+            "duplicate-link y 8",
+            "link-without-target t 6",
+            "event-sub-process-with-flow e 9",
+            "event-sub-process-without-start e 9",
+            "unreachable x 7",
+            "unreachable y 8",
+            "unreachable i 9",
         ],
     ),
     (

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tidegate_engine::{
     CompileOptions, Instance, Limits, TokenState, TokenView, decode_events, encode_events,
 };
+use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{CommandKind, Effect, ElementInstanceKey, IncidentKey, Json, MessageKey, Variables};
 
 /// A small generator whose numbers depend on the seed alone.
@@ -57,19 +58,124 @@ impl Model<'_> {
             last = end;
         }
         let end = self.id("end");
-        let definition = match self.dice.roll(8) {
+        let definition = match self.dice.roll(12) {
             0 => "<terminateEventDefinition/>",
             1 => "<errorEventDefinition errorRef='bad'/>",
+            2 => "<escalationEventDefinition escalationRef='up'/>",
+            3 => "<signalEventDefinition signalRef='flag'/>",
+            4 => "<messageEventDefinition messageRef='news'/><signalEventDefinition signalRef='flag'/>",
             _ => "",
         };
         self.xml += &format!("<endEvent id='{end}'>{definition}</endEvent>");
         self.flow(&last, &end, None);
+        if self.dice.roll(3) == 0 && depth < 3 {
+            self.event_sub_process(depth);
+        }
+    }
+
+    /// What an event may wait for, in a place where errors and escalations can be caught too.
+    fn caught(&mut self) -> (&'static str, &'static str) {
+        let cancel = if self.dice.roll(2) == 0 { "true" } else { "false" };
+        let event = match self.dice.roll(8) {
+            0 => "<timerEventDefinition><timeDuration>PT5S</timeDuration></timerEventDefinition>",
+            1 => "<timerEventDefinition><timeCycle>*/2 * * * * *</timeCycle></timerEventDefinition>",
+            2 => "<messageEventDefinition messageRef='news'/>",
+            3 => "<signalEventDefinition signalRef='flag'/>",
+            4 => "<escalationEventDefinition escalationRef='up'/>",
+            5 => "<conditionalEventDefinition><condition>= n = 3</condition></conditionalEventDefinition>",
+            6 => "<signalEventDefinition signalRef='flag'/><messageEventDefinition messageRef='news'/>",
+            _ => "<errorEventDefinition errorRef='bad'/>",
+        };
+        (cancel, event)
+    }
+
+    fn event_sub_process(&mut self, depth: usize) {
+        let (cancel, event) = self.caught();
+        let several = event.matches("EventDefinition").count() > 1 && self.dice.roll(2) == 0;
+        let (id, start, end) = (self.id("listen"), self.id("begin"), self.id("end"));
+        self.xml += &format!(
+            "<subProcess id='{id}' triggeredByEvent='true'>\
+             <startEvent id='{start}' isInterrupting='{cancel}' parallelMultiple='{several}'>{event}</startEvent>"
+        );
+        let (first, last) = self.block(depth + 1);
+        self.flow(&start, &first, None);
+        self.xml += &format!("<endEvent id='{end}'/>");
+        self.flow(&last, &end, None);
+        if self.dice.roll(4) == 0 && depth < 2 {
+            self.event_sub_process(depth + 1);
+        }
+        self.xml += "</subProcess>";
+    }
+
+    /// An event that throws, a link, or a gateway that waits for one of several events.
+    fn event(&mut self) -> (String, String) {
+        match self.dice.roll(6) {
+            0 => self.leaf("sendTask", "messageRef='news'", ""),
+            1 => self.leaf(
+                "intermediateThrowEvent",
+                "",
+                "<escalationEventDefinition escalationRef='up'/>",
+            ),
+            2 => self.leaf(
+                "intermediateThrowEvent",
+                "",
+                "<signalEventDefinition signalRef='flag'/><messageEventDefinition messageRef='news'/>",
+            ),
+            3 => {
+                let name = self.id("link");
+                let link = format!("<linkEventDefinition name='{name}'/>");
+                let (throw, _) = self.leaf("intermediateThrowEvent", "", &link);
+                let (catch, _) = self.leaf("intermediateCatchEvent", "", &link);
+                (throw, catch)
+            }
+            4 => {
+                let (wait, merge) = (self.id("wait"), self.id("merge"));
+                self.xml += &format!("<eventBasedGateway id='{wait}'/><exclusiveGateway id='{merge}'/>");
+                for _ in 0..2 {
+                    let (event, _) = self.catch();
+                    self.flow(&wait, &event, None);
+                    self.flow(&event, &merge, None);
+                }
+                (wait, merge)
+            }
+            _ => self.leaf(
+                "intermediateThrowEvent",
+                "",
+                "<signalEventDefinition signalRef='flag'/>",
+            ),
+        }
+    }
+
+    fn catch(&mut self) -> (String, String) {
+        let (attributes, event) = match self.dice.roll(6) {
+            0 => (
+                "",
+                "<timerEventDefinition><timeDuration>PT3S</timeDuration></timerEventDefinition>",
+            ),
+            1 => ("", "<messageEventDefinition messageRef='news'/>"),
+            2 => ("", "<signalEventDefinition signalRef='flag'/>"),
+            3 => (
+                "",
+                "<conditionalEventDefinition><condition>= n > 1</condition></conditionalEventDefinition>",
+            ),
+            4 => (
+                "parallelMultiple='true'",
+                "<conditionalEventDefinition><condition>= n > 0</condition></conditionalEventDefinition>\
+                 <signalEventDefinition signalRef='flag'/><messageEventDefinition messageRef='news'/>",
+            ),
+            _ => (
+                "",
+                "<timerEventDefinition><timeDuration>PT4S</timeDuration></timerEventDefinition>\
+                 <signalEventDefinition signalRef='flag'/>",
+            ),
+        };
+        self.leaf("intermediateCatchEvent", attributes, event)
     }
 
     fn block(&mut self, depth: usize) -> (String, String) {
         self.budget = self.budget.saturating_sub(1);
         let deep = depth < 3 && self.budget > 0;
-        match self.dice.roll(if deep { 13 } else { 7 }) {
+        match self.dice.roll(if deep { 16 } else { 8 }) {
             0 => self.leaf("task", "", ""),
             1 | 2 => {
                 let mapping = match self.dice.roll(3) {
@@ -85,13 +191,7 @@ impl Model<'_> {
                 self.boundaries(&id);
                 (id.clone(), id)
             }
-            3 => {
-                let event = match self.dice.roll(2) {
-                    0 => "<timerEventDefinition><timeDuration>PT3S</timeDuration></timerEventDefinition>",
-                    _ => "<messageEventDefinition messageRef='news'/>",
-                };
-                self.leaf("intermediateCatchEvent", "", event)
-            }
+            3 => self.catch(),
             4 => {
                 let (id, _) = self.leaf("userTask", "", "");
                 self.boundaries(&id);
@@ -99,15 +199,17 @@ impl Model<'_> {
             }
             5 => self.repeated(),
             6 => self.undoable(),
-            7 => {
+            7 => self.event(),
+            8 => {
                 let (id, _) = self.leaf("callActivity", "calledElement='other'", "");
                 self.boundaries(&id);
                 (id.clone(), id)
             }
-            8 => self.transaction(depth),
-            9 => self.gateway("parallelGateway", depth),
-            10 => self.gateway("exclusiveGateway", depth),
-            11 => self.repeat(depth),
+            9 => self.transaction(depth),
+            10 => self.gateway("parallelGateway", depth),
+            11 => self.gateway("exclusiveGateway", depth),
+            12 | 13 => self.gateway("inclusiveGateway", depth),
+            14 => self.repeat(depth),
             _ => {
                 let id = self.id("sub");
                 self.xml += &format!("<subProcess id='{id}'>");
@@ -233,7 +335,7 @@ impl Model<'_> {
     fn boundaries(&mut self, host: &str) {
         for _ in 0..self.dice.roll(3) {
             let id = self.id("boundary");
-            let (cancel, event) = match self.dice.roll(4) {
+            let (cancel, event) = match self.dice.roll(7) {
                 0 => (
                     "true",
                     "<timerEventDefinition><timeDuration>PT5S</timeDuration></timerEventDefinition>",
@@ -243,6 +345,7 @@ impl Model<'_> {
                     "<timerEventDefinition><timeCycle>R3/PT2S</timeCycle></timerEventDefinition>",
                 ),
                 2 => ("false", "<messageEventDefinition messageRef='news'/>"),
+                3..=5 => self.caught(),
                 _ => ("true", "<errorEventDefinition errorRef='bad'/>"),
             };
             self.xml += &format!(
@@ -257,20 +360,31 @@ impl Model<'_> {
         let (split, join) = (self.id("split"), self.id("join"));
         let at = self.xml.len();
         // A parallel split may be closed by a merge, and an exclusive one by a join: wrong models are models too.
-        let closing = if self.dice.roll(6) == 0 {
-            "parallelGateway"
-        } else {
-            tag
+        let (closing, condition) = match self.dice.roll(8) {
+            0 => ("parallelGateway", ""),
+            1 => ("inclusiveGateway", ""),
+            2 => (
+                "complexGateway",
+                "<activationCondition>= activationCount >= n</activationCondition>",
+            ),
+            3 => ("complexGateway", ""),
+            _ => (tag, ""),
         };
-        self.xml += &format!("<{closing} id='{join}'/>");
+        self.xml += &format!("<{closing} id='{join}'>{condition}</{closing}>");
         let mut default = String::new();
         for branch in 0..2 + self.dice.roll(2) {
             let (first, last) = self.block(depth + 1);
             let condition = format!("= n = {branch}");
             let is_default = branch == 0;
-            let conditional = tag == "exclusiveGateway" && !is_default;
+            let chooses = tag != "parallelGateway";
+            let condition = if tag == "inclusiveGateway" {
+                format!("= n >= {branch}")
+            } else {
+                condition
+            };
+            let conditional = chooses && !is_default;
             let flow = self.flow(&split, &first, conditional.then_some(condition.as_str()));
-            if is_default && tag == "exclusiveGateway" {
+            if is_default && chooses {
                 default = format!("default='{flow}'");
             }
             self.flow(&last, &join, None);
@@ -306,7 +420,8 @@ fn model(dice: &mut Dice) -> String {
     format!(
         "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' \
          xmlns:zeebe='http://camunda.org/schema/zeebe/1.0' targetNamespace='urn:random'>\
-         <message id='news' name='news'/><error id='bad' errorCode='BAD'/>\
+         <message id='news' name='news'/><error id='bad' errorCode='BAD'/><signal id='flag' name='flag'/>\
+         <escalation id='up' escalationCode='UP'/>\
          <process id='random' isExecutable='true'>{}</process></definitions>",
         model.xml
     )
@@ -381,6 +496,11 @@ fn command(host: &Host, dice: &mut Dice) -> CommandKind {
             element: timer.element,
             due_at: timer.due_at,
         },
+        Effect::Subscribe(found) if found.kind == SubscriptionKind::Signal => CommandKind::CatchSignal {
+            owner: found.owner,
+            element: found.element,
+            variables,
+        },
         Effect::Subscribe(found) => CommandKind::CorrelateMessage {
             owner: found.owner,
             element: found.element,
@@ -418,6 +538,9 @@ fn command(host: &Host, dice: &mut Dice) -> CommandKind {
     }
 }
 
+/// Events after which a random path has shown enough.
+const LONG_JOURNAL: usize = 1_500;
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -435,7 +558,8 @@ proptest! {
         variables.set("n", Json::of(&dice.roll(4)));
         host.command(CommandKind::Start { element: None, variables }).unwrap();
         for _ in 0..60 {
-            if host.instance.ended().is_some() {
+            // What can be compensated is kept, so a loop without an end makes a state that is slow to check at every prefix.
+            if host.instance.ended().is_some() || host.journal.len() > LONG_JOURNAL {
                 break;
             }
             let next = command(&host, &mut dice);

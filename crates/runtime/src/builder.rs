@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use tidegate_engine::CompileOptions;
+use tidegate_model::Diagnostic;
 use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::decision::{self, Decision};
 use crate::activity::{Activities, Activity, demo};
+use crate::api::Resource;
 use crate::clock::{Clock, SystemClock};
 use crate::definitions::Definitions;
+use crate::deploy::diagnose;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::ingress::{self, IngressSource, Sources, timer};
@@ -96,6 +99,17 @@ impl Builder {
     pub fn script_formats(mut self, formats: Vec<String>) -> Self {
         self.compile.script_formats = formats;
         self
+    }
+
+    /// What deploying these files together would say of them: everything that is wrong or doubtful. No file is
+    /// stored.
+    pub fn check(&self, resources: Vec<Resource>) -> Vec<Diagnostic> {
+        diagnose(resources, &self.compile).1
+    }
+
+    /// All that is wrong with the options, each with its key; [`Builder::start`] refuses them.
+    pub fn wrong(&self) -> Vec<(&'static str, String)> {
+        self.options.validate()
     }
 
     /// Activates the runtime: takes hold of the store, restores a kept pause, loads the queue, starts the sources,
@@ -202,11 +216,12 @@ impl Builder {
             "timer",
             timer::run(shared.clone(), owners.clone(), stop.clone()),
         );
-        tasks.spawn(
-            &handle,
-            "recovery",
-            recovery::run(shared.clone(), owners.clone(), stop.clone()),
-        );
+        let recovering = recovery::run(shared.clone(), owners.clone(), stop.clone());
+        let of_recovery = shared.clone();
+        tasks.spawn(&handle, "recovery", async move {
+            recovering.await;
+            of_recovery.recovered.send_replace(true);
+        });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));

@@ -20,6 +20,23 @@ use crate::runtime::Runtime;
 /// Compiles of other files that may be tried again when somebody deploys the same process at the same moment.
 const TRIES: usize = 5;
 
+/// Everything that is wrong or doubtful in files that would be deployed together.
+pub(crate) fn diagnose(
+    resources: Vec<Resource>,
+    options: &CompileOptions,
+) -> (Vec<Prepared>, Vec<Diagnostic>) {
+    let mut prepared: Vec<_> = resources
+        .into_iter()
+        .map(|resource| Prepared::read(resource, options))
+        .collect();
+    let mut diagnostics = Vec::new();
+    for resource in &mut prepared {
+        diagnostics.append(&mut resource.diagnostics);
+    }
+    twice_deployed(&prepared, &mut diagnostics);
+    (prepared, diagnostics)
+}
+
 impl Runtime {
     /// Deploys files together: all of them, or none. A process that is deployed byte for byte as its newest version
     /// is keeps that version.
@@ -43,18 +60,8 @@ impl Runtime {
         }
         let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
         let options = self.shared().definitions.options.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            resources
-                .into_iter()
-                .map(|resource| Prepared::read(resource, &options))
-                .collect::<Vec<_>>()
-        });
-        let mut prepared = read.await.map_err(|_| Error::Stopped)?;
-        let mut diagnostics: Vec<Diagnostic> = Vec::new();
-        for resource in &mut prepared {
-            diagnostics.append(&mut resource.diagnostics);
-        }
-        twice_deployed(&prepared, &mut diagnostics);
+        let read = tokio::task::spawn_blocking(move || diagnose(resources, &options));
+        let (prepared, diagnostics) = read.await.map_err(|_| Error::Stopped)?;
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Error::NotDeployable(diagnostics));
         }
@@ -255,7 +262,7 @@ impl Runtime {
 }
 
 /// A file that was read.
-struct Prepared {
+pub(crate) struct Prepared {
     resource: Resource,
     contents: Contents,
     diagnostics: Vec<Diagnostic>,

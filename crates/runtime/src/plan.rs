@@ -80,16 +80,22 @@ fn reserve(options: &Options) -> Duration {
 impl Runtime {
     /// The plan by which this runtime drains.
     pub fn drain_plan(&self) -> DrainPlan {
-        let options = &self.shared().options;
+        let sources = self.inner().sources.status().into_iter();
+        let names: Vec<String> = sources.map(|source| source.name).collect();
+        DrainPlan::of(&self.shared().options, &names)
+    }
+}
+
+impl DrainPlan {
+    /// The plan by which a runtime with these options drains; without the names of its sources they are not listed.
+    pub fn of(options: &Options, sources: &[String]) -> Self {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let deadline = options.effective_deadline();
-        let sources: Vec<String> = self
-            .inner()
-            .sources
-            .status()
-            .into_iter()
-            .map(|source| source.name)
-            .collect();
+        let listed = if sources.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", sources.join(", "))
+        };
         let step = |name, what: String, until: Duration| PlanStep {
             name,
             what,
@@ -99,7 +105,7 @@ impl Runtime {
             step("close", "readiness says `draining`, the gate admits no cycle".to_owned(), Duration::ZERO),
             step(
                 "pause",
-                format!("pause the sources, all at once, each within its own timeout: {}", sources.join(", ")),
+                format!("pause the sources, all at once, each within its own timeout{listed}"),
                 options.ingress_pause_timeout.min(deadline),
             ),
             step("wait", "wait for live cycles to come to rest; stimuli are accepted and kept".to_owned(), deadline),

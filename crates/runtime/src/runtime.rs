@@ -24,6 +24,7 @@ use crate::ingress::{Ingress, IngressSource, Sources};
 use crate::options::ForceDuringDrain;
 use crate::owner::{BroadcastOrder, Message, MoveOrder, Owners, PublishOrder, StartOrder};
 use crate::pause::Pause;
+use crate::request;
 use crate::shared::Shared;
 use crate::status::{DrainOutcome, DrainTrigger, GateStatus, QueueStatus, RuntimeStatus};
 use crate::tasks::Tasks;
@@ -275,6 +276,7 @@ impl Runtime {
         if before.sub_status != row.sub_status {
             let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
             audit.subject = Some(instance.to_string());
+            audit.scope = "instance".to_owned();
             audit.before = Some(before.sub_status.word().to_owned());
             audit.after = Some(row.sub_status.word().to_owned());
             self.shared().write_audit(audit).await;
@@ -551,6 +553,7 @@ impl Runtime {
         let acceptance = self.move_instance(row.instance, stimulus, None).await?;
         let mut audit = self.shared().audit("IncidentRetryRequested", actor, None);
         audit.subject = Some(incident.to_string());
+        audit.scope = "instance".to_owned();
         self.shared().write_audit(audit).await;
         Ok(acceptance)
     }
@@ -630,7 +633,9 @@ impl Runtime {
     ) -> Result<RuntimeStatus, Error> {
         let (pause, actor) = (self.inner.pause.clone(), actor.to_owned());
         // In a task of its own: a caller that hangs up changes nothing.
-        let step = tokio::spawn(async move { pause.pause(reason, until, &actor).await });
+        let step = tokio::spawn(request::carry(
+            async move { pause.pause(reason, until, &actor).await },
+        ));
         step.await.map_err(|_| Error::Stopped)??;
         self.status().await
     }
@@ -646,7 +651,7 @@ impl Runtime {
             return Err(Error::ResumeWhileDraining(Box::new(self.status().await?)));
         }
         let (pause, actor) = (self.inner.pause.clone(), actor.to_owned());
-        let step = tokio::spawn(async move { pause.resume(&actor).await });
+        let step = tokio::spawn(request::carry(async move { pause.resume(&actor).await }));
         step.await.map_err(|_| Error::Stopped)??;
         self.status().await
     }
@@ -666,7 +671,7 @@ impl Runtime {
         }
         let (drain, shared, actor) = (drain.clone(), self.shared().clone(), actor.to_owned());
         // In a task of its own: a caller that hangs up changes nothing, the audit included.
-        let step = tokio::spawn(async move {
+        let step = tokio::spawn(request::carry(async move {
             let mut audit = shared.audit("RuntimeForceDrainRequested", &actor, reason.clone());
             audit.before = Some(shared.gate.read().reason().to_owned());
             let (outcome, was_first) = drain.force(reason).await;
@@ -675,7 +680,7 @@ impl Runtime {
                 shared.write_audit(audit).await;
             }
             outcome
-        });
+        }));
         let outcome = step.await.map_err(|_| Error::Stopped)?;
         Ok((*outcome).clone())
     }
@@ -695,6 +700,7 @@ impl Runtime {
                 .shared()
                 .audit("IngressSourceForceStopRequested", actor, None);
             audit.subject = Some(name.to_owned());
+            audit.scope = "source".to_owned();
             self.shared().write_audit(audit).await;
         }
         self.status().await
@@ -748,18 +754,8 @@ impl Runtime {
 
     /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
     pub async fn close(&self) {
-        self.inner.stop.cancel();
-        self.inner.owners.tell_all(|| Message::Stop);
-        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
         let at_most = self.shared().options.reserve();
-        let kept = self.shared().write_kept_audit();
-        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
-            tracing::error!(
-                entries = self.shared().outbox.len(),
-                "audit entries stay in the log only"
-            );
-        }
-        if !self.inner.tasks.clone().join(at_most).await {
+        if !self.release().await {
             tracing::error!("the store is not closed: a thread of the runtime still works in it");
             return;
         }
@@ -773,6 +769,41 @@ impl Runtime {
             Ok(Err(error)) => tracing::error!("the store could not be closed: {error}"),
             Err(_) => tracing::error!("the store did not close in time"),
         }
+    }
+
+    /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
+    /// still works in the store. Idempotent.
+    pub async fn release(&self) -> bool {
+        self.inner.stop.cancel();
+        self.inner.owners.tell_all(|| Message::Stop);
+        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
+        let at_most = self.shared().options.reserve();
+        let kept = self.shared().write_kept_audit();
+        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
+            tracing::error!(
+                entries = self.shared().outbox.len(),
+                "audit entries stay in the log only"
+            );
+        }
+        self.inner.tasks.clone().join(at_most).await
+    }
+
+    /// This activation's id: 32 lower-case hexadecimal digits.
+    pub fn generation(&self) -> &str {
+        &self.shared().generation
+    }
+
+    /// Ends once what an earlier generation left behind has been taken up, or found to be none. While the gate is
+    /// closed that waits for its opening. Cancel safe.
+    pub async fn recovered(&self) {
+        let mut recovered = self.shared().recovered.subscribe();
+        // The sender lives as long as `self`.
+        let _ = recovered.wait_for(|is_over| *is_over).await;
+    }
+
+    /// Ends once every owner has come round: the engine makes progress. Cancel safe.
+    pub async fn progress(&self) {
+        self.inner.owners.barrier().await;
     }
 
     pub(crate) async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {

@@ -18,6 +18,7 @@ use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::options::Options;
 use crate::owner::Running;
+use crate::request;
 use crate::status::CycleReport;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
+    /// True once recovery has ended.
+    pub(crate) recovered: watch::Sender<bool>,
 }
 
 /// Things that happen and must not be silent.
@@ -134,6 +137,7 @@ impl Shared {
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),
+            recovered: watch::Sender::new(false),
         }
     }
 
@@ -206,6 +210,8 @@ impl Shared {
             before: None,
             after: None,
             outcome: "success".to_owned(),
+            scope: "runtime".to_owned(),
+            request_id: request::current(),
         }
     }
 

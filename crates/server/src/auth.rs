@@ -1,130 +1,30 @@
 //! Who asks, and what they may do.
 //!
 //! Bearer tokens are kept as SHA-256 digests and compared in constant time, each presented token with every known
-//! one, so that an unknown token takes as long as a wrong one.
+//! one, so that an unknown token takes as long as a wrong one. Where an issuer is configured, a token that is none
+//! of ours and looks like a signed one is checked against the issuer's keys.
+
+mod foreign;
+mod oidc;
+mod permission;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header, uri::Authority};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+pub(crate) use foreign::refuse_foreign_pages;
+pub use oidc::{Oidc, OidcOptions};
+pub use permission::{Permission, Permissions};
+
+use crate::host::DEFAULT_SHELL;
 use crate::{App, Problem};
-
-/// One thing that a caller may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permission {
-    /// See the runtime's status, events, shells and metrics.
-    RuntimeView,
-    /// Pause and resume.
-    RuntimePause,
-    /// Every runtime action; includes view and pause.
-    RuntimeControl,
-    /// See definitions and starters.
-    DefinitionsRead,
-    /// Deploy and unregister.
-    DefinitionsWrite,
-    /// See instances, their variables and history.
-    InstancesRead,
-    /// Start, change and cancel instances.
-    InstancesWrite,
-    /// Publish messages.
-    MessagesWrite,
-    /// Lease jobs and report their outcomes.
-    JobsWork,
-    /// See user tasks.
-    TasksRead,
-    /// Claim and complete user tasks.
-    TasksWrite,
-    /// See incidents.
-    IncidentsRead,
-    /// Retry and resolve incidents.
-    IncidentsWrite,
-    /// See the audit.
-    AuditRead,
-}
-
-/// Every permission with its name; `:write` includes `:read`.
-const NAMES: [(&str, &[Permission]); 16] = {
-    use Permission::*;
-    [
-        ("workflows/runtime:view", &[RuntimeView]),
-        ("read:workflow-runtime", &[RuntimeView]),
-        ("workflows/runtime:pause", &[RuntimePause]),
-        (
-            "workflows/runtime:control",
-            &[RuntimeView, RuntimePause, RuntimeControl],
-        ),
-        (
-            "ManageWorkflowRuntime",
-            &[RuntimeView, RuntimePause, RuntimeControl],
-        ),
-        ("definitions:read", &[DefinitionsRead]),
-        ("definitions:write", &[DefinitionsRead, DefinitionsWrite]),
-        ("instances:read", &[InstancesRead]),
-        ("instances:write", &[InstancesRead, InstancesWrite]),
-        ("messages:write", &[MessagesWrite]),
-        ("jobs:work", &[JobsWork]),
-        ("tasks:read", &[TasksRead]),
-        ("tasks:write", &[TasksRead, TasksWrite]),
-        ("incidents:read", &[IncidentsRead]),
-        ("incidents:write", &[IncidentsRead, IncidentsWrite]),
-        ("audit:read", &[AuditRead]),
-    ]
-};
-
-impl Permission {
-    const fn bit(self) -> u32 {
-        1 << self as u32
-    }
-
-    /// The name under which it is granted.
-    pub fn name(self) -> &'static str {
-        NAMES
-            .iter()
-            .find(|(_, grants)| grants.last() == Some(&self))
-            .map_or("*", |(name, _)| name)
-    }
-}
-
-/// A set of permissions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Permissions(u32);
-
-impl Permissions {
-    /// Everything.
-    pub const ALL: Self = Self(u32::MAX);
-
-    /// Reads names such as `*`, `workflows/runtime:view` or `jobs:work`.
-    ///
-    /// # Errors
-    /// A name is unknown; the message lists those that are known.
-    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut set = 0;
-        for name in names {
-            if matches!(name, "*" | "*:*") {
-                return Ok(Self::ALL);
-            }
-            let Some((_, grants)) = NAMES.iter().find(|(known, _)| *known == name) else {
-                let known: Vec<_> = NAMES.iter().map(|(known, _)| *known).collect();
-                return Err(format!(
-                    "no permission `{name}`; there are `*`, {}",
-                    known.join(", ")
-                ));
-            };
-            set |= grants.iter().fold(0, |bits, grant| bits | grant.bit());
-        }
-        Ok(Self(set))
-    }
-
-    /// True if `permission` is granted.
-    pub const fn allow(self, permission: Permission) -> bool {
-        self.0 & permission.bit() != 0
-    }
-}
 
 /// A caller that has shown who it is.
 #[derive(Debug, Clone)]
@@ -133,15 +33,26 @@ pub struct Identity {
     pub name: Arc<str>,
     /// What it may do.
     pub permissions: Permissions,
+    /// The only shell that it knows of, in lower case; none for the whole host.
+    pub shell: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// True if the identity may know of this shell.
+    pub fn knows(&self, shell: &str) -> bool {
+        self.shell
+            .as_deref()
+            .is_none_or(|own| own.eq_ignore_ascii_case(shell))
+    }
 }
 
 /// How callers are recognised.
 #[derive(Debug)]
-pub enum Auth {
-    /// Everybody may do everything: for a loopback address only.
-    Open,
-    /// Bearer tokens.
-    Tokens(Vec<Credential>),
+pub struct Auth {
+    /// Everybody may do everything.
+    is_open: bool,
+    credentials: RwLock<Arc<[Credential]>>,
+    oidc: RwLock<Option<Arc<Oidc>>>,
 }
 
 /// A bearer token's digest and whom it stands for.
@@ -157,33 +68,83 @@ impl Credential {
         let identity = Identity {
             name: name.into(),
             permissions,
+            shell: None,
         };
         Self {
             digest: Sha256::digest(token.as_bytes()).into(),
             identity,
         }
     }
+
+    /// For one shell alone: the others do not exist for it.
+    #[must_use]
+    pub fn of_shell(mut self, shell: &str) -> Self {
+        self.identity.shell = Some(shell.to_ascii_lowercase().into());
+        self
+    }
 }
 
 impl Auth {
-    /// One token that may do everything.
-    pub fn single(token: &str) -> Self {
-        Self::Tokens(vec![Credential::of_token(token, "operator", Permissions::ALL)])
+    /// Everybody may do everything: for a loopback address only.
+    pub fn open() -> Self {
+        Self {
+            is_open: true,
+            ..Self::tokens(Vec::new())
+        }
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
-        let credentials = match self {
-            Self::Open => {
-                return Some(Identity {
-                    name: "anonymous".into(),
-                    permissions: Permissions::ALL,
-                });
-            }
-            Self::Tokens(credentials) => credentials,
-        };
-        let presented: [u8; 32] = Sha256::digest(bearer(headers)?.as_bytes()).into();
+    /// Bearer tokens.
+    pub fn tokens(credentials: Vec<Credential>) -> Self {
+        Self {
+            is_open: false,
+            credentials: RwLock::new(credentials.into()),
+            oidc: RwLock::default(),
+        }
+    }
+
+    /// One token that may do everything.
+    pub fn single(token: &str) -> Self {
+        Self::tokens(vec![Credential::of_token(token, "operator", Permissions::ALL)])
+    }
+
+    /// The same, and signed tokens of an issuer too.
+    #[must_use]
+    pub fn with_oidc(self, oidc: Option<Oidc>) -> Self {
+        *self.oidc.write() = oidc.map(Arc::new);
+        self
+    }
+
+    /// Recognises these callers instead of those before, from the next request on.
+    pub fn replace(&self, credentials: Vec<Credential>, oidc: Option<Oidc>) {
+        *self.credentials.write() = credentials.into();
+        *self.oidc.write() = oidc.map(Arc::new);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    async fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
+        if self.is_open {
+            return Some(Identity {
+                name: "anonymous".into(),
+                permissions: Permissions::ALL,
+                shell: None,
+            });
+        }
+        let token = bearer(headers)?;
+        let known = self.of_static(token);
+        let oidc = self.oidc.read().clone();
+        match (known, oidc) {
+            (None, Some(oidc)) => oidc.identify(token).await,
+            (known, _) => known,
+        }
+    }
+
+    fn of_static(&self, token: &str) -> Option<Identity> {
+        let presented: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let mut found = None;
-        for credential in credentials {
+        for credential in self.credentials.read().iter() {
             if bool::from(credential.digest.ct_eq(&presented)) {
                 found = Some(credential.identity.clone());
             }
@@ -201,13 +162,32 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Lets a request pass that shows an identity with the permission.
+/// What a route is about, and so whom of those with the permission it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// One shell: the one in the path, else the default one.
+    Shell,
+    /// Every shell that the caller may know of.
+    Known,
+    /// The whole host.
+    Host,
+}
+
+/// What a route asks of its caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    pub(crate) permission: Permission,
+    pub(crate) reach: Reach,
+}
+
+/// Lets a request pass that shows an identity with the permission, for a shell that the identity may know of.
 pub(crate) async fn check(
-    State((app, permission)): State<(App, Permission)>,
-    mut request: Request,
+    State((app, needs)): State<(App, Needs)>,
+    request: Request,
     next: Next,
 ) -> Response {
-    let Some(identity) = app.auth.identify(request.headers()) else {
+    let (mut parts, body) = request.into_parts();
+    let Some(identity) = app.auth.identify(&parts.headers).await else {
         return Problem::new(
             StatusCode::UNAUTHORIZED,
             "unauthenticated",
@@ -219,84 +199,45 @@ pub(crate) async fn check(
         )
         .into_response();
     };
-    if !identity.permissions.allow(permission) {
-        let detail = format!("`{}` lacks the permission `{}`", identity.name, permission.name());
+    let shell = match needs.reach {
+        Reach::Shell => Some(shell_of(&mut parts).await),
+        Reach::Known | Reach::Host => None,
+    };
+    if let Some(foreign) = shell.filter(|shell| !identity.knows(shell)) {
+        return Problem::no_shell(&foreign).into_response();
+    }
+    let permission = needs.permission.name();
+    if !identity.permissions.allow(needs.permission) {
+        let detail = format!("`{}` lacks the permission `{permission}`", identity.name);
         return Problem::new(StatusCode::FORBIDDEN, "permission-denied", detail).into_response();
     }
-    request.extensions_mut().insert(identity);
-    next.run(request).await
-}
-
-/// Without authentication, a page in the operator's own browser must not be able to reach the loopback address:
-/// neither under a foreign name (DNS rebinding) nor from a foreign origin.
-pub(crate) async fn refuse_foreign_pages(State(app): State<App>, request: Request, next: Next) -> Response {
-    if matches!(*app.auth, Auth::Open) && is_foreign(&request) {
-        return Problem::new(
-            StatusCode::FORBIDDEN,
-            "foreign-origin",
-            "this server runs without authentication and answers only to `localhost` and loopback addresses, \
-             and to no page of another origin",
-        )
-        .into_response();
-    }
-    next.run(request).await
-}
-
-fn is_foreign(request: &Request) -> bool {
-    let text = |name| {
-        request
-            .headers()
-            .get(name)
-            .map(|v: &HeaderValue| v.to_str().unwrap_or("?"))
-    };
-    let host = text(header::HOST).or_else(|| request.uri().authority().map(Authority::as_str));
-    let Some(host) = host else { return false };
-    let foreign_origin = text(header::ORIGIN).is_some_and(|origin| origin != format!("http://{host}"));
-    foreign_origin || !is_loopback(host)
-}
-
-fn is_loopback(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else {
-        return false;
-    };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_includes_view_and_pause_and_aliases_mean_the_same() {
-        let control = Permissions::parse(["workflows/runtime:control"]).unwrap();
-        assert!(control.allow(Permission::RuntimeView) && control.allow(Permission::RuntimePause));
-        assert!(!control.allow(Permission::JobsWork));
-        assert_eq!(Permissions::parse(["ManageWorkflowRuntime"]), Ok(control));
-        assert_eq!(
-            Permissions::parse(["read:workflow-runtime"]),
-            Permissions::parse(["workflows/runtime:view"])
+    if needs.reach == Reach::Host && identity.shell.is_some() {
+        let detail = format!(
+            "`{}` has `{permission}` for one shell alone, and this concerns all",
+            identity.name
         );
-        assert_eq!(Permissions::parse(["*:*"]), Ok(Permissions::ALL));
-        assert!(
-            Permissions::parse(["jobs:wrok"])
-                .unwrap_err()
-                .contains("jobs:work")
-        );
-        assert_eq!(Permission::RuntimeControl.name(), "workflows/runtime:control");
-        assert_eq!(Permission::RuntimeView.name(), "workflows/runtime:view");
+        return Problem::new(StatusCode::FORBIDDEN, "permission-denied", detail).into_response();
     }
+    let is_control = matches!(
+        needs.permission,
+        Permission::RuntimePause | Permission::RuntimeControl
+    );
+    if is_control && !app.control.admit(&identity.name, Instant::now()) {
+        let detail = "these are more control actions than one caller may ask for; wait a second between them";
+        return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail)
+            .header(header::RETRY_AFTER, HeaderValue::from(1))
+            .into_response();
+    }
+    parts.extensions.insert(identity);
+    next.run(Request::from_parts(parts, body)).await
+}
 
-    #[test]
-    fn loopback_names_are_told_from_others() {
-        for host in ["localhost:8088", "127.0.0.1", "[::1]:8088", "LOCALHOST"] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in ["evil.example:8088", "10.0.0.1", "127.0.0.1.evil.example", ""] {
-            assert!(!is_loopback(host), "{host}");
-        }
-    }
+/// The shell in the path, or the default one.
+pub(crate) async fn shell_of(parts: &mut axum::http::request::Parts) -> String {
+    let parameters = RawPathParams::from_request_parts(parts, &()).await;
+    let named = parameters.ok().and_then(|parameters| {
+        let mut parameters = parameters.iter();
+        parameters.find_map(|(name, value)| (name == "shell").then(|| value.to_owned()))
+    });
+    named.unwrap_or_else(|| DEFAULT_SHELL.to_owned())
 }

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use tidegate::clock::{Clock, SystemClock};
 use tidegate::{Error, Runtime};
 
-use crate::host::{DEFAULT_SHELL, Stage};
-use crate::{App, Identity, Problem};
+use crate::host::Stage;
+use crate::{App, Identity, Problem, auth};
 
 /// The longest name, key or id that a request may carry, in characters.
 const MAX_NAME: usize = 512;
@@ -21,27 +21,52 @@ const MAX_REASON: usize = 1000;
 /// The longest idempotency key, in characters.
 const MAX_IDEMPOTENCY_KEY: usize = 255;
 
-/// The runtime of the shell in the path, or of the default shell.
+/// The runtime of the shell in the path, or of the default shell: its present generation.
 pub(crate) struct Shell(pub(crate) Runtime);
+
+/// A request that meets the change of a generation waits for the new one at most this long.
+const CHANGE: Duration = Duration::from_secs(5);
 
 impl FromRequestParts<App> for Shell {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let name = path_parameter(parts, "shell")
-            .await
-            .unwrap_or_else(|| DEFAULT_SHELL.to_owned());
+        let KnownShell(shell) = KnownShell::from_request_parts(parts, app).await?;
+        match tokio::time::timeout(CHANGE, shell.settled()).await {
+            Ok(Some(runtime)) => Ok(Self(runtime)),
+            Ok(None) => Err(Problem::unavailable(
+                "shell-not-active",
+                format!(
+                    "the shell `{}` has not started; the server's log has the cause, a reload tries again",
+                    shell.id()
+                ),
+                5,
+            )),
+            Err(_) => Err(Problem::unavailable(
+                "shell-reloading",
+                "the shell is being reloaded; try again in a moment",
+                1,
+            )),
+        }
+    }
+}
+
+/// The shell in the path, or the default shell, whether or not it runs.
+pub(crate) struct KnownShell(pub(crate) tidegate::Shell);
+
+impl FromRequestParts<App> for KnownShell {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let name = auth::shell_of(parts).await;
         match app.host.shell(&name) {
-            Some(runtime) => Ok(Self(runtime)),
+            Some(shell) => Ok(Self(shell)),
             None if app.host.stage() == Stage::Starting => Err(Problem::unavailable(
                 "starting",
                 "the runtime is still starting; try again in a moment",
                 1,
             )),
-            None => Err(Problem::not_found(
-                "shell-not-found",
-                format!("there is no shell `{}`", clip(&name)),
-            )),
+            None => Err(Problem::no_shell(&name)),
         }
     }
 }
@@ -190,6 +215,18 @@ impl FromRequestParts<App> for Actor {
     }
 }
 
+/// Who asks.
+pub(crate) struct Caller(pub(crate) Identity);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let identity = parts.extensions.get::<Identity>();
+        identity.cloned().map(Self).ok_or_else(Problem::internal)
+    }
+}
+
 /// The caller's `Idempotency-Key`.
 pub(crate) struct Idempotency(pub(crate) Option<String>);
 
@@ -263,17 +300,14 @@ pub(crate) fn milliseconds(
     Err(Problem::bad_request("invalid-request", detail))
 }
 
-/// Text for an answer, cut to a sane length.
-fn clip(text: &str) -> String {
-    text.chars().take(60).collect()
-}
-
 /// Runs a control action to its end even if the caller hangs up.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     action: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::spawn(action).await.map_err(|error| {
-        tracing::error!(%error, "a control action panicked");
-        Problem::internal()
-    })
+    tokio::spawn(tidegate::request::carry(action))
+        .await
+        .map_err(|error| {
+            tracing::error!(%error, "a control action panicked");
+            Problem::internal()
+        })
 }

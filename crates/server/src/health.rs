@@ -10,8 +10,10 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
+use tidegate::Shell;
 
-use crate::auth::{self, Permission};
+use crate::auth::{self, Needs, Permission, Reach};
+use crate::extract::{Caller, KnownShell};
 use crate::host::Stage;
 use crate::{App, Problem};
 
@@ -20,10 +22,15 @@ const GATE_CHECK: &str = "gate";
 
 /// The routes; readiness and liveness need no token, metrics do.
 pub(crate) fn routes(app: &App) -> Router<App> {
-    let guard = from_fn_with_state((app.clone(), Permission::RuntimeView), auth::check);
+    let needs = Needs {
+        permission: Permission::RuntimeView,
+        reach: Reach::Known,
+    };
+    let guard = from_fn_with_state((app.clone(), needs), auth::check);
     Router::new()
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
+        .route("/health/ready/{shell}", get(ready_of_shell))
         .route("/health/startup", get(startup))
         .route("/metrics", get(metrics).route_layer(guard))
 }
@@ -46,22 +53,23 @@ async fn startup(State(app): State<App>) -> Response {
     }
 }
 
+/// The host and all its shells.
 async fn ready(State(app): State<App>) -> Response {
+    verdict(&app, &app.host.shells())
+}
+
+/// The host and one shell, for who sends to that one alone: its siblings may be paused or reloaded meanwhile.
+async fn ready_of_shell(State(app): State<App>, KnownShell(shell): KnownShell) -> Response {
+    verdict(&app, &[shell])
+}
+
+fn verdict(app: &App, shells: &[Shell]) -> Response {
     let mut checks = vec![host_check(app.host.stage())];
-    for (shell, runtime) in app.host.shells() {
-        let quiescence = runtime.quiescence();
-        let excused = app.options.ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
-        for check in runtime.readiness() {
-            let grade = grade(&check);
-            let is_excused = excused && check.name == GATE_CHECK;
-            checks.push(json!({
-                "name": check.name,
-                "shell": shell,
-                "grade": if is_excused { "healthy" } else { grade },
-                "reason": check.reason,
-            }));
-        }
-    }
+    checks.extend(
+        shells
+            .iter()
+            .flat_map(|shell| checks_of(shell, app.options.ready_while_paused)),
+    );
     let worst = ["unhealthy", "degraded"]
         .into_iter()
         .find(|grade| checks.iter().any(|check| check["grade"] == **grade))
@@ -72,6 +80,30 @@ async fn ready(State(app): State<App>) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     (status, Json(json!({ "status": worst, "checks": checks }))).into_response()
+}
+
+fn checks_of(shell: &Shell, ready_while_paused: bool) -> Vec<Value> {
+    let Some(runtime) = shell.runtime() else {
+        let reason = "the shell has not started; the log has the cause";
+        return vec![
+            json!({ "name": "generation", "shell": shell.id(), "grade": "unhealthy", "reason": reason }),
+        ];
+    };
+    let quiescence = runtime.quiescence();
+    let excused = ready_while_paused && quiescence.is_paused() && !quiescence.is_draining();
+    let checks = runtime.readiness().into_iter();
+    checks
+        .map(|check| {
+            let grade = grade(&check);
+            let is_excused = excused && check.name == GATE_CHECK;
+            json!({
+                "name": check.name,
+                "shell": shell.id(),
+                "grade": if is_excused { "healthy" } else { grade },
+                "reason": check.reason,
+            })
+        })
+        .collect()
 }
 
 fn host_check(stage: Stage) -> Value {
@@ -91,7 +123,7 @@ fn grade(check: &tidegate::Check) -> &'static str {
     }
 }
 
-async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Response, Problem> {
     let mut text = String::new();
     let families = [
         ("tidegate_accepting", "1 while new work is admitted."),
@@ -103,7 +135,8 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
         ),
     ];
     let mut shells = Vec::new();
-    for (shell, runtime) in app.host.shells() {
+    let known = app.host.runtimes().into_iter();
+    for (shell, runtime) in known.filter(|(shell, _)| caller.knows(shell.id())) {
         let quiescence = runtime.quiescence();
         // A store that cannot be read leaves out what only the store knows.
         let status = runtime.status().await.ok();
@@ -114,7 +147,7 @@ async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
             status.as_ref().map(|status| status.stimulus_queue.depth),
             status.as_ref().map(|status| status.interrupted_instance_count),
         ];
-        shells.push((shell, values, counts));
+        shells.push((shell.id().to_owned(), values, counts));
     }
     for (position, (name, help)) in families.into_iter().enumerate() {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");

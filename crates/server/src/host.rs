@@ -1,7 +1,7 @@
 //! The shells that one process serves, and how far the process is on its way out.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::RwLock;
 use tidegate::Runtime;
+use tidegate::shell::{Shell, Wrong};
 use tokio::sync::watch;
 
 use crate::{App, Problem};
@@ -24,9 +25,14 @@ pub struct Host {
 }
 
 struct Inner {
-    shells: RwLock<BTreeMap<String, Runtime>>,
+    shells: RwLock<BTreeMap<String, Shell>>,
     stage: watch::Sender<Stage>,
+    /// What a reload of everything does first: it reads the tokens anew and adds shells that are new.
+    refresh: OnceLock<Refresh>,
 }
+
+/// Brings the host up to the newest configuration, apart from the generations of its shells. May block.
+pub type Refresh = Box<dyn Fn(&Host) -> Result<(), Wrong> + Send + Sync>;
 
 /// How far the host is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,39 +61,59 @@ impl Host {
             inner: Arc::new(Inner {
                 shells: RwLock::default(),
                 stage,
+                refresh: OnceLock::new(),
             }),
         }
     }
 
-    /// A started host with one shell, `default`.
+    /// A started host with one shell, `default`, that runs already.
     pub fn of(runtime: Runtime) -> Self {
         let host = Self::new();
-        host.add(DEFAULT_SHELL, runtime);
+        host.add(Shell::of(DEFAULT_SHELL, runtime));
         host.mark_started();
         host
     }
 
-    /// Adds a shell. Names are matched without regard to case.
-    pub fn add(&self, name: &str, runtime: Runtime) {
-        self.inner
-            .shells
-            .write()
-            .insert(name.to_ascii_lowercase(), runtime);
+    /// What a reload of everything does before it comes to the shells. Only the first call counts.
+    pub fn refresh_with(&self, refresh: Refresh) {
+        // A second call is a mistake of the program that embeds the host, without consequences.
+        let _ = self.inner.refresh.set(refresh);
     }
 
-    /// The shell with this name.
-    pub fn shell(&self, name: &str) -> Option<Runtime> {
-        self.inner.shells.read().get(&name.to_ascii_lowercase()).cloned()
+    pub(crate) fn refresh(&self) -> Result<(), Wrong> {
+        self.inner.refresh.get().map_or(Ok(()), |refresh| refresh(self))
     }
 
-    /// Every shell, by name.
-    pub fn shells(&self) -> Vec<(String, Runtime)> {
-        self.inner
-            .shells
-            .read()
-            .iter()
-            .map(|(name, runtime)| (name.clone(), runtime.clone()))
+    /// Adds a shell under its id.
+    pub fn add(&self, shell: Shell) {
+        self.inner.shells.write().insert(shell.id().to_owned(), shell);
+    }
+
+    /// The shell with this id, without regard to case.
+    pub fn shell(&self, id: &str) -> Option<Shell> {
+        self.inner.shells.read().get(&id.to_ascii_lowercase()).cloned()
+    }
+
+    /// Every shell, by id.
+    pub fn shells(&self) -> Vec<Shell> {
+        self.inner.shells.read().values().cloned().collect()
+    }
+
+    /// Every shell that has a generation, by id.
+    pub(crate) fn runtimes(&self) -> Vec<(Shell, Runtime)> {
+        let shells = self.shells().into_iter();
+        shells
+            .filter_map(|shell| shell.runtime().map(|runtime| (shell, runtime)))
             .collect()
+    }
+
+    /// Reloads every shell, as `POST /shells/reload` does, and gives what that answers.
+    pub async fn reload(&self, actor: &str) -> serde_json::Value {
+        crate::routes::reload_everything(self, actor).await
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.inner.shells.write().remove(&id.to_ascii_lowercase());
     }
 
     /// Startup is over: from now on readiness is what the shells say.
@@ -127,9 +153,6 @@ impl Host {
 
     fn is_draining(&self) -> bool {
         self.stage() >= Stage::Stopping
-            || self
-                .shell(DEFAULT_SHELL)
-                .is_some_and(|runtime| runtime.quiescence().is_draining())
     }
 }
 

@@ -10,8 +10,11 @@ mod cursor;
 mod extract;
 mod health;
 pub mod host;
+mod limit;
 pub mod listen;
+mod page;
 pub mod problem;
+mod request;
 pub mod routes;
 mod views;
 
@@ -38,6 +41,10 @@ pub struct ApiOptions {
     pub max_body_bytes: usize,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
+    /// Control actions of one caller at once.
+    pub control_burst: u32,
+    /// Control actions of one caller in a second, beyond a burst.
+    pub control_per_second: u32,
 }
 
 impl Default for ApiOptions {
@@ -48,6 +55,8 @@ impl Default for ApiOptions {
             max_deployment_bytes: 16 << 20,
             max_body_bytes: 4 << 20,
             body_timeout: Duration::from_secs(30),
+            control_burst: 100,
+            control_per_second: 20,
         }
     }
 }
@@ -75,20 +84,27 @@ pub(crate) struct App {
     pub(crate) host: Host,
     pub(crate) auth: Arc<Auth>,
     pub(crate) options: Arc<ApiOptions>,
+    pub(crate) control: Arc<limit::Limiter>,
 }
 
 /// The whole HTTP face as one service.
-pub fn router(host: Host, auth: Auth, options: ApiOptions) -> Router {
+pub fn router(host: Host, auth: impl Into<Arc<Auth>>, options: ApiOptions) -> Router {
     let app = App {
         host,
-        auth: Arc::new(auth),
+        auth: auth.into(),
+        control: Arc::new(limit::Limiter::new(
+            options.control_burst,
+            options.control_per_second,
+        )),
         options: Arc::new(options),
     };
     Router::new()
         .merge(routes::api(&app))
         .merge(health::routes(&app))
+        .merge(page::routes())
         .layer(from_fn_with_state(app.clone(), auth::refuse_foreign_pages))
         .layer(from_fn_with_state(app.clone(), host::mark_closing))
         .layer(from_fn(problem::finish))
+        .layer(from_fn(request::name))
         .with_state(app)
 }

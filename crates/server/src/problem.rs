@@ -49,6 +49,13 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
+    /// 404: a shell that is not there, or that the caller may not know of.
+    pub(crate) fn no_shell(name: &str) -> Self {
+        const SHOWN: usize = 60;
+        let name: String = name.chars().take(SHOWN).collect();
+        Self::not_found("shell-not-found", format!("there is no shell `{name}`"))
+    }
+
     /// 503 with a time to come back after.
     pub fn unavailable(
         code: impl Into<Cow<'static, str>>,
@@ -81,6 +88,14 @@ impl Problem {
     pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
         self
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
     }
 
     fn document(&self, instance: Option<&str>) -> Value {

@@ -5,6 +5,7 @@ mod audit;
 mod definitions;
 mod deployments;
 mod events;
+mod identity;
 mod incidents;
 mod instances;
 mod jobs;
@@ -14,6 +15,8 @@ mod shells;
 mod signals;
 mod user_tasks;
 
+pub(crate) use shells::reload_everything;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
@@ -21,7 +24,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 
 use crate::App;
-use crate::auth::{self, Permission};
+use crate::auth::{self, Needs, Permission, Reach};
 
 /// One row of the table.
 pub struct Route {
@@ -31,11 +34,20 @@ pub struct Route {
     pub path: &'static str,
     /// What the caller must be allowed.
     pub permission: Permission,
+    /// What it is about.
+    pub reach: Reach,
     register: Register,
 }
 
 /// Adds a route to a router under a full path.
-type Register = Box<dyn Fn(&App, Router<App>, &str) -> Router<App>>;
+type Register = Box<dyn Fn(&App, &Route, Router<App>, &str) -> Router<App>>;
+
+impl Route {
+    fn reaching(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+}
 
 /// Every route of the API.
 pub fn table() -> Vec<Route> {
@@ -91,7 +103,11 @@ pub fn table() -> Vec<Route> {
         post("/incidents/{key}/retry", IncidentsWrite, incidents::retry),
         post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry),
         get("/audit", AuditRead, audit::list),
-        get("/shells", RuntimeView, shells::list),
+        get("/identity", RuntimeView, identity::show).reaching(Reach::Known),
+        get("/shells", RuntimeView, shells::list).reaching(Reach::Known),
+        post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
+        post("/shells/{shell}/reload", RuntimeControl, shells::reload),
+        post("/shells/{shell}/retire", RuntimeControl, shells::retire),
         get("/admin/workflow-runtime/status", RuntimeView, admin::status),
         get("/admin/workflow-runtime/events", RuntimeView, events::stream),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
@@ -117,11 +133,17 @@ pub(crate) fn api(app: &App) -> Router<App> {
         axum::routing::get(openapi::document),
     );
     table().into_iter().fold(described, |router, route| {
-        let router = (route.register)(app, router, &format!("{base}{}", route.path));
-        match route.path {
-            "/shells" => router,
-            path => (route.register)(app, router, &format!("{base}/shells/{{shell}}{path}")),
+        let router = (route.register)(app, &route, router, &format!("{base}{}", route.path));
+        // What is no shell's stands once.
+        if route.reach != Reach::Shell || route.path.starts_with("/shells") {
+            return router;
         }
+        (route.register)(
+            app,
+            &route,
+            router,
+            &format!("{base}/shells/{{shell}}{}", route.path),
+        )
     })
 }
 
@@ -164,14 +186,19 @@ fn row<H: Handler<T, App> + Sync, T: 'static>(
     permission: Permission,
     handler: H,
 ) -> Route {
-    let register = move |app: &App, router: Router<App>, path: &str| {
-        let guard = from_fn_with_state((app.clone(), permission), auth::check);
+    let register = move |app: &App, route: &Route, router: Router<App>, path: &str| {
+        let needs = Needs {
+            permission: route.permission,
+            reach: route.reach,
+        };
+        let guard = from_fn_with_state((app.clone(), needs), auth::check);
         router.route(path, on(filter, handler.clone()).route_layer(guard))
     };
     Route {
         method,
         path,
         permission,
+        reach: Reach::Shell,
         register: Box::new(register),
     }
 }

@@ -117,7 +117,7 @@ async fn a03_without_a_valid_token_nothing_is_told() {
 
 #[tokio::test]
 async fn without_authentication_foreign_pages_are_refused() {
-    let server = server_with(Options::default(), Auth::Open, ApiOptions::default()).await;
+    let server = server_with(Options::default(), Auth::open(), ApiOptions::default()).await;
     let url = format!("{}/api/v1/admin/workflow-runtime/status", server.url);
     assert_eq!(answer(server.http.get(&url)).await.0, 200);
     let origin = server.url.clone();

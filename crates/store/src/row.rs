@@ -357,6 +357,10 @@ pub struct AuditRow {
     pub after: Option<String>,
     /// What became of it.
     pub outcome: String,
+    /// How far it reached: `runtime`, `instance`, `source` and the like.
+    pub scope: String,
+    /// The request that asked for it.
+    pub request_id: Option<String>,
 }
 
 /// Which instances.

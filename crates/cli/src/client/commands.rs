@@ -1,8 +1,10 @@
 //! The commands, each with the request it makes.
 
 mod admin;
+mod audit;
 mod deploy;
 mod instances;
+mod shells;
 mod work;
 
 use std::time::Duration;
@@ -82,6 +84,17 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
             show(call.connection.output, &answer, admin::status)
         }
         ClientCommand::ForceDrain(call) => admin::force_drain(call).await,
+        ClientCommand::Maintenance(command) => shells::maintenance(command).await,
+        ClientCommand::Sources(call) => {
+            let answer = Client::new(&call.connection)?
+                .get(&runtime("status"), &[])
+                .await?;
+            show(call.connection.output, &answer, admin::sources)
+        }
+        ClientCommand::Audit(call) => audit::audit(call).await,
+        ClientCommand::Shells(call) => shells::shells(call).await,
+        ClientCommand::Reload(call) => shells::reload(call).await,
+        ClientCommand::Retire(call) => shells::retire(call).await,
     }
 }
 

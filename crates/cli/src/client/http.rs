@@ -15,9 +15,12 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// A server and how to be recognised by it.
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: Url,
+    /// The shell that requests are about; the default one if none.
+    shell: Option<String>,
     token: Option<String>,
 }
 
@@ -38,17 +41,24 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// In one line.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Other(message) => message.clone(),
+            Self::Problem(problem) => {
+                let detail = problem["detail"].as_str().or(problem["title"].as_str());
+                let code = problem["code"].as_str().unwrap_or("unknown");
+                format!("{} [{code}]", detail.unwrap_or("the server said no"))
+            }
+        }
+    }
+
     /// Prints it for people.
     pub fn print(&self) {
         match self {
             Self::Other(message) => terminal::error(message),
             Self::Problem(problem) => {
-                let detail = problem["detail"]
-                    .as_str()
-                    .or(problem["title"].as_str())
-                    .unwrap_or("the server said no");
-                let code = problem["code"].as_str().unwrap_or("unknown");
-                terminal::error(&terminal::printable(&format!("{detail} [{code}]")));
+                terminal::error(&terminal::printable(&self.text()));
                 print_diagnostics(&problem["diagnostics"]);
             }
         }
@@ -75,10 +85,8 @@ impl Client {
         let base: Url = base
             .parse()
             .map_err(|error| other(format!("`{base}` is no URL: {error}")))?;
-        if base.scheme() != "http" {
-            return Err(other(format!(
-                "`{base}`: only http:// is supported; put a proxy or tunnel in front for TLS"
-            )));
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(other(format!("`{base}`: expected http:// or https://")));
         }
         let token = match (&connection.token, &connection.token_file) {
             (Some(token), _) => Some(token.clone()),
@@ -93,8 +101,59 @@ impl Client {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .redirect(reqwest::redirect::Policy::none());
+        // The system's certificates are looked for only where they count, so that they may be missing elsewhere.
+        let http = match base.scheme() {
+            "https" => http,
+            _ => http.tls_certs_only([]),
+        };
         let http = http.build().map_err(|error| other(error.to_string()))?;
-        Ok(Self { http, base, token })
+        let shell = connection.shell.clone();
+        Ok(Self {
+            http,
+            base,
+            shell,
+            token,
+        })
+    }
+
+    /// The same server, about another shell.
+    pub fn of_shell(&self, shell: &str) -> Self {
+        Self {
+            shell: Some(shell.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// GET of something that is no shell's.
+    pub async fn get_of_host(&self, path: &[&str]) -> Result<Answer, Failure> {
+        self.send(self.request(Method::GET, self.host_url(path)), Duration::ZERO)
+            .await
+    }
+
+    /// POST to something that is no shell's. The server may wait for `wait` before it answers.
+    pub async fn post_to_host(&self, path: &[&str], body: &Value, wait: Duration) -> Result<Answer, Failure> {
+        self.send(self.request(Method::POST, self.host_url(path)).json(body), wait)
+            .await
+    }
+
+    /// GET of a long answer, handed on piece by piece.
+    pub async fn stream(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        take: impl Fn(&[u8]),
+    ) -> Result<(), Failure> {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        let request = self.request(Method::GET, url);
+        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if !response.status().is_success() {
+            return self.read(response).await.map(drop);
+        }
+        while let Some(piece) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+            take(&piece);
+        }
+        Ok(())
     }
 
     /// GET with query parameters.
@@ -122,6 +181,13 @@ impl Client {
     }
 
     fn url(&self, path: &[&str]) -> Url {
+        match &self.shell {
+            Some(shell) => self.host_url(&[&["shells", shell], path].concat()),
+            None => self.host_url(path),
+        }
+    }
+
+    fn host_url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
@@ -138,21 +204,27 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder, wait: Duration) -> Result<Answer, Failure> {
-        let unreachable = |error: reqwest::Error| {
-            let mut message = format!("no answer from {}: ", self.base);
-            message.push_str(if error.is_timeout() {
-                "it took too long"
-            } else {
-                "it cannot be reached"
-            });
-            if error.is_connect() {
-                message.push_str("; is the server running? (--server, `tidegate serve`)");
-            }
-            Failure::Other(message)
-        };
-        let response = request.timeout(wait + ANSWER).send().await.map_err(unreachable)?;
+        let response = request.timeout(wait + ANSWER).send().await;
+        self.read(response.map_err(|error| self.unreachable(&error))?)
+            .await
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let mut message = format!("no answer from {}: ", self.base);
+        message.push_str(if error.is_timeout() {
+            "it took too long"
+        } else {
+            "it cannot be reached"
+        });
+        if error.is_connect() {
+            message.push_str("; is the server running? (--server, `tidegate serve`)");
+        }
+        Failure::Other(message)
+    }
+
+    async fn read(&self, response: reqwest::Response) -> Result<Answer, Failure> {
         let status = response.status();
-        let text = response.text().await.map_err(unreachable)?;
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
         if status.is_success() {
             return Ok(Answer { text, value });

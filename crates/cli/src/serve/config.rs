@@ -1,43 +1,61 @@
 //! From written values to a checked configuration. Everything that is wrong is found in one go.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate::options::ExpiryUnderPause;
 use tidegate::status::OverflowPolicy;
 use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+use tidegate_server::ApiOptions;
 use tidegate_server::auth::{Credential, Permissions};
+use tidegate_server::host::DEFAULT_SHELL;
 use tidegate_server::listen::ListenOptions;
-use tidegate_server::{ApiOptions, Auth};
 
-use super::settings::{Token, Values, Written};
+use super::settings::{ShellTable, Tables, Token, Values, Written};
 use crate::duration;
 
 /// A checked configuration.
 #[derive(Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// None when the store is elsewhere.
+    /// None when the stores are elsewhere.
     pub data: Option<PathBuf>,
-    pub store: String,
     pub wait_for_lock: bool,
-    pub demo: bool,
     pub no_auth: bool,
     pub log: String,
     pub log_as_json: bool,
     pub listener_lead: Duration,
-    pub options: Options,
     pub api: ApiOptions,
     pub connections: ListenOptions,
+    /// The default shell first.
+    pub shells: Vec<ShellConfig>,
+}
+
+/// What one shell is made of.
+#[derive(Debug, Clone)]
+pub struct ShellConfig {
+    pub id: String,
+    pub store: String,
+    pub demo: bool,
+    pub options: Options,
 }
 
 /// What is wrong with the configuration: keys and messages.
 pub type Wrong = Vec<(String, String)>;
 
+/// The prefix of the keys of one shell beside the default one.
+pub fn prefix(shell: &str) -> String {
+    format!("shells.{shell}.")
+}
+
 /// Checks every value.
-pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
-    let before = Options::default();
-    let mut read = Reader { values, wrong };
+pub fn check(values: &Values, shells: &[ShellTable], wrong: &mut Wrong) -> Config {
+    let mut read = Reader {
+        values,
+        prefix: String::new(),
+        wrong,
+    };
     let store = read.text("store");
     let data = match &store {
         Some(_) => read
@@ -51,7 +69,152 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
     let in_data = data
         .as_ref()
         .map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
-    let options = Options {
+    let host_grace = read.duration("host-grace");
+    let store = store.or(in_data).unwrap_or_default();
+    let default = ShellConfig {
+        id: DEFAULT_SHELL.to_owned(),
+        demo: read.switch("demo"),
+        options: options(&mut read, host_grace, &store),
+        store,
+    };
+    let no_auth = read.switch("no-auth");
+    let listen = read.address("listen");
+    if no_auth && !listen.ip().is_loopback() {
+        read.refuse(
+            "no-auth",
+            format!("without authentication the server listens on a loopback address only, not on {listen}"),
+        );
+    }
+    let base = read
+        .text("base-path")
+        .unwrap_or_else(|| ApiOptions::default().base);
+    if let Err(message) = ApiOptions::check_base(&base) {
+        read.refuse("base-path", message);
+    }
+    let max_connections = read
+        .number("max-connections")
+        .unwrap_or(ListenOptions::default().max_connections);
+    if max_connections == 0 {
+        read.refuse("max-connections", "must be greater than 0".to_owned());
+    }
+    let log = read.text("log").unwrap_or_else(|| "info".to_owned());
+    if let Err(error) = log.parse::<tracing_subscriber::filter::EnvFilter>() {
+        read.refuse("log", format!("`{log}` is no filter: {error}"));
+    }
+    let config = Config {
+        listen,
+        wait_for_lock: read.switch("wait-for-lock"),
+        no_auth,
+        log,
+        log_as_json: read.word("log-format", &[("text", false), ("json", true)], false),
+        listener_lead: read.duration("listener-lead").unwrap_or_default(),
+        api: ApiOptions {
+            base,
+            ready_while_paused: read.switch("ready-while-paused"),
+            ..ApiOptions::default()
+        },
+        connections: ListenOptions {
+            max_connections,
+            ..ListenOptions::default()
+        },
+        shells: all_shells(default, shells, values, data.as_deref(), wrong),
+        data,
+    };
+    for shell in &config.shells {
+        let prefix = if shell.id == DEFAULT_SHELL {
+            String::new()
+        } else {
+            prefix(&shell.id)
+        };
+        let already: Vec<_> = wrong.iter().map(|(key, _)| key.clone()).collect();
+        let found = shell.options.validate().into_iter();
+        let found = found.map(|(key, message)| (format!("{prefix}{key}"), message));
+        wrong.extend(found.filter(|(key, _)| !already.contains(key)));
+    }
+    config
+}
+
+/// The default shell and those of the file, no two with one id or one store.
+fn all_shells(
+    default: ShellConfig,
+    tables: &[ShellTable],
+    values: &Values,
+    data: Option<&Path>,
+    wrong: &mut Wrong,
+) -> Vec<ShellConfig> {
+    let host_grace = default.options.host_grace;
+    let mut shells = vec![default];
+    for table in tables {
+        let id = table.id.to_ascii_lowercase();
+        let mut own = Values::default();
+        own.inherit(&table.values);
+        if let Some(store) = table.values.get("store") {
+            own.offer("store", store.text.clone(), store.origin.clone());
+        }
+        own.inherit(values);
+        let mut read = Reader {
+            values: &own,
+            prefix: prefix(&table.id),
+            wrong,
+        };
+        if !is_shell_id(&id) {
+            let message = format!(
+                "`{}` is no shell id: up to 63 letters, digits, `-` and `_`",
+                table.id
+            );
+            read.refuse("id", message);
+            continue;
+        }
+        if shells.iter().any(|shell| shell.id == id) {
+            read.refuse(
+                "id",
+                "is taken; ids are matched without regard to case".to_owned(),
+            );
+            continue;
+        }
+        let store = match (read.text("store"), data) {
+            (Some(store), _) => store,
+            (None, Some(data)) => {
+                let file = data.join("shells").join(&id).join("tidegate.db");
+                format!("sqlite:{}", file.display())
+            }
+            (None, None) => {
+                read.refuse("store", "is needed: the host has no data directory".to_owned());
+                continue;
+            }
+        };
+        if let Some(other) = shells
+            .iter()
+            .find(|shell| shell.store == store && store != "memory:")
+        {
+            let message = format!(
+                "`{store}` is the store of `{}`; every shell has its own",
+                other.id
+            );
+            read.refuse("store", message);
+        }
+        let demo = read.switch("demo");
+        let options = options(&mut read, host_grace, &store);
+        shells.push(ShellConfig {
+            id,
+            store,
+            demo,
+            options,
+        });
+    }
+    shells
+}
+
+fn is_shell_id(id: &str) -> bool {
+    const MAX: usize = 63;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=MAX).contains(&id.len()) && id.bytes().all(plain) && id.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+/// The options of a runtime on this store; what the store cannot take is kept beside it.
+fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Options {
+    let before = Options::default();
+    Options {
         commit_policy: read.word(
             "commit-policy",
             &[
@@ -61,7 +224,7 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
             before.commit_policy,
         ),
         drain_deadline: read.duration("drain-deadline").unwrap_or(before.drain_deadline),
-        host_grace: read.duration("host-grace"),
+        host_grace,
         persist_reserve: read.duration("persist-reserve").unwrap_or(before.persist_reserve),
         ingress_pause_timeout: read
             .duration("ingress-pause-timeout")
@@ -100,69 +263,39 @@ pub fn check(values: &Values, wrong: &mut Wrong) -> Config {
         owners: read.number("owners").unwrap_or(before.owners),
         cache_bytes: read.number("cache-bytes").unwrap_or(before.cache_bytes),
         max_live_cycles: read.number("max-live-cycles").unwrap_or(before.max_live_cycles),
+        stimulus_attempts: read
+            .number("stimulus-attempts")
+            .unwrap_or(before.stimulus_attempts),
+        expiry_under_pause: read.word(
+            "expiry-under-pause",
+            &[
+                ("stands-still", ExpiryUnderPause::StandsStill),
+                ("runs", ExpiryUnderPause::Runs),
+            ],
+            before.expiry_under_pause,
+        ),
+        spill: store
+            .strip_prefix("sqlite:")
+            .map(|file| PathBuf::from(format!("{file}.spill"))),
         quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
-    };
-    let no_auth = read.switch("no-auth");
-    let listen = read.address("listen");
-    if no_auth && !listen.ip().is_loopback() {
-        read.refuse(
-            "no-auth",
-            format!("without authentication the server listens on a loopback address only, not on {listen}"),
-        );
     }
-    let base = read
-        .text("base-path")
-        .unwrap_or_else(|| ApiOptions::default().base);
-    if let Err(message) = ApiOptions::check_base(&base) {
-        read.refuse("base-path", message);
-    }
-    let max_connections = read
-        .number("max-connections")
-        .unwrap_or(ListenOptions::default().max_connections);
-    if max_connections == 0 {
-        read.refuse("max-connections", "must be greater than 0".to_owned());
-    }
-    let log = read.text("log").unwrap_or_else(|| "info".to_owned());
-    if let Err(error) = log.parse::<tracing_subscriber::filter::EnvFilter>() {
-        read.refuse("log", format!("`{log}` is no filter: {error}"));
-    }
-    let config = Config {
-        listen,
-        data,
-        store: store.or(in_data).unwrap_or_default(),
-        wait_for_lock: read.switch("wait-for-lock"),
-        demo: read.switch("demo"),
-        no_auth,
-        log,
-        log_as_json: read.word("log-format", &[("text", false), ("json", true)], false),
-        listener_lead: read.duration("listener-lead").unwrap_or_default(),
-        api: ApiOptions {
-            base,
-            ready_while_paused: read.switch("ready-while-paused"),
-            ..ApiOptions::default()
-        },
-        connections: ListenOptions {
-            max_connections,
-            ..ListenOptions::default()
-        },
-        options,
-    };
-    let already: Vec<_> = wrong.iter().map(|(key, _)| key.clone()).collect();
-    let found = config
-        .options
-        .validate()
-        .into_iter()
-        .map(|(key, message)| (key.to_owned(), message));
-    wrong.extend(found.filter(|(key, _)| !already.contains(key)));
-    config
 }
 
-/// The credentials of the file's static tokens.
-pub fn credentials(tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential> {
+/// The credentials of the file's static tokens: of the host's, and of each shell's.
+pub fn credentials(tables: &Tables, wrong: &mut Wrong) -> Vec<Credential> {
+    let mut credentials = read_tokens("tokens", &tables.tokens, wrong);
+    for shell in &tables.shells {
+        let own = read_tokens(&format!("{}tokens", prefix(&shell.id)), &shell.tokens, wrong);
+        credentials.extend(own.into_iter().map(|credential| credential.of_shell(&shell.id)));
+    }
+    credentials
+}
+
+fn read_tokens(key: &str, tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential> {
     let mut credentials = Vec::new();
     for token in tokens {
         let mut refuse =
-            |message: String| wrong.push(("tokens".to_owned(), format!("`{}`: {message}", token.name)));
+            |message: String| wrong.push((key.to_owned(), format!("`{}`: {message}", token.name)));
         let permissions = Permissions::parse(token.permissions.iter().map(String::as_str));
         match (permissions, std::fs::read_to_string(&token.file)) {
             (Err(message), _) => refuse(message),
@@ -181,26 +314,21 @@ pub fn credentials(tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential> {
     credentials
 }
 
-/// How callers are recognised.
-pub fn auth(no_auth: bool, operator: Option<&str>, mut credentials: Vec<Credential>) -> Auth {
-    match operator {
-        _ if no_auth => Auth::Open,
-        Some(token) => {
-            credentials.push(Credential::of_token(token, "operator", Permissions::ALL));
-            Auth::Tokens(credentials)
-        }
-        None => Auth::Tokens(credentials),
-    }
+/// The operator's token may do everything.
+pub fn operator(token: &str) -> Credential {
+    Credential::of_token(token, "operator", Permissions::ALL)
 }
 
 struct Reader<'a> {
     values: &'a Values,
+    /// Stands before keys in what is refused.
+    prefix: String,
     wrong: &'a mut Wrong,
 }
 
 impl Reader<'_> {
     fn refuse(&mut self, key: &str, message: String) {
-        self.wrong.push((key.to_owned(), message));
+        self.wrong.push((format!("{}{key}", self.prefix), message));
     }
 
     fn read<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {

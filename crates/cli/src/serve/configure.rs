@@ -2,57 +2,83 @@
 
 use std::path::Path;
 
-use tidegate_server::auth::Credential;
+use tidegate_server::auth::{Credential, Oidc};
 
 use super::arguments::ServeArguments;
 use super::config::{self, Config, Wrong};
 use super::files;
-use super::settings::{self, Values};
+use super::oidc;
+use super::settings::{self, Tables, Values};
 use super::token::{self, Token};
 use crate::{exit, terminal};
 
-/// What of the identities does not need the store to be open.
-pub struct Callers {
+/// A configuration as it was read, and everything that is wrong with it.
+pub struct Read {
+    pub config: Config,
+    /// The operator's token, where one was given; and who else is known.
     pub operator: Option<Token>,
     pub others: Vec<Credential>,
+    pub oidc: Option<Oidc>,
+    pub wrong: Wrong,
+    /// Environment variables that look like settings and are none.
+    unknown: Vec<String>,
 }
 
-/// Reads and checks everything.
-pub fn configure(arguments: ServeArguments) -> Result<(Config, Callers), Wrong> {
+/// Reads and checks everything. Changes nothing, so that a reload can do it again.
+pub fn read(arguments: &ServeArguments) -> Read {
     let mut values = Values::default();
     let mut wrong = Wrong::new();
-    for (key, text) in arguments.given {
-        values.offer(key, text, format!("--{key}"));
+    for (key, text) in &arguments.given {
+        values.offer(key, text.clone(), format!("--{key}"));
     }
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let unknown = settings::from_environment(&mut values, environment);
-    let tokens = match &arguments.config {
+    let tables = match &arguments.config {
         Some(file) => settings::from_file(&mut values, file, &mut wrong),
-        None => Vec::new(),
+        None => Tables::default(),
     };
-    let mut config = config::check(&values, &mut wrong);
-    log_to_stderr(&config);
-    config.connections.max_connections = files::room_for(config.connections.max_connections);
-    for name in unknown {
-        tracing::warn!(name, "this environment variable is no setting and is ignored");
-    }
-    let others = config::credentials(&tokens, &mut wrong);
+    let config = config::check(&values, &tables.shells, &mut wrong);
+    let others = config::credentials(&tables, &mut wrong);
+    let oidc = tables.oidc.and_then(|table| oidc::check(table, &mut wrong));
     let file = values.get("token-file").map(|written| Path::new(&written.text));
     let operator = token::given(std::env::var("TIDEGATE_TOKEN").ok(), file).unwrap_or_else(|error| {
         wrong.push(error);
         None
     });
-    if config.options.effective_deadline() < config.options.drain_deadline {
-        tracing::warn!(
-            effective_ms = config.options.effective_deadline().as_millis(),
-            "the drain deadline does not fit into the host's grace and is shortened"
-        );
+    Read {
+        config,
+        operator,
+        others,
+        oidc,
+        wrong,
+        unknown,
     }
-    if wrong.is_empty() {
-        Ok((config, Callers { operator, others }))
+}
+
+/// Reads everything at the start of the process, with the log set up on the way.
+pub fn configure(arguments: &ServeArguments) -> Result<Read, Wrong> {
+    let mut read = read(arguments);
+    let config = &mut read.config;
+    log_to_stderr(config);
+    config.connections.max_connections = files::room_for(config.connections.max_connections);
+    for name in &read.unknown {
+        tracing::warn!(name, "this environment variable is no setting and is ignored");
+    }
+    for shell in &config.shells {
+        let options = &shell.options;
+        if options.effective_deadline() < options.drain_deadline {
+            tracing::warn!(
+                shell = shell.id,
+                effective_ms = options.effective_deadline().as_millis(),
+                "the drain deadline does not fit into the host's grace and is shortened"
+            );
+        }
+    }
+    if read.wrong.is_empty() {
+        Ok(read)
     } else {
-        Err(wrong)
+        Err(read.wrong)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What standard output says at the start.
 
+use tidegate_server::host::DEFAULT_SHELL;
 use tidegate_server::listen::Listening;
 
 use super::config::Config;
@@ -14,7 +15,12 @@ pub fn greet(config: &Config, listening: &Listening, token: Option<&Token>) {
         env!("CARGO_PKG_VERSION"),
         config.api.base
     ));
-    terminal::line(&format!("Store: {}", config.store));
+    for shell in &config.shells {
+        match shell.id.as_str() {
+            DEFAULT_SHELL => terminal::line(&format!("Store: {}", shell.store)),
+            id => terminal::line(&format!("Shell {id}: {}", shell.store)),
+        }
+    }
     match token {
         None => terminal::line("Authentication is off: everybody on this machine may do everything."),
         Some(Token::Given(_)) => terminal::line("Token: as given"),

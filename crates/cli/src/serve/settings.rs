@@ -139,6 +139,16 @@ pub const SETTINGS: &[Setting] = &[
         "How many cycles may be live at once [default: 100000]",
     ),
     setting(
+        "stimulus-attempts",
+        "NUMBER",
+        "Failed attempts until a queued stimulus becomes a dead letter [default: 3]",
+    ),
+    setting(
+        "expiry-under-pause",
+        "WHAT",
+        "The time of buffered messages `stands-still` in a pause, or `runs` [default: stands-still]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
@@ -165,8 +175,32 @@ pub const SETTINGS: &[Setting] = &[
     ),
 ];
 
+/// What a shell may have of its own: everything that concerns the runtime and not the host.
+const OF_SHELLS: [&str; 20] = [
+    "store",
+    "demo",
+    "drain-deadline",
+    "persist-reserve",
+    "ingress-pause-timeout",
+    "queue-max-depth",
+    "overflow-policy",
+    "pause-persistence",
+    "force-during-drain",
+    "commit-policy",
+    "reported-ids",
+    "recovery-batch",
+    "inactivity-threshold",
+    "message-ttl",
+    "max-live-cycles",
+    "stimulus-attempts",
+    "expiry-under-pause",
+    "quarantine-after",
+    "owners",
+    "cache-bytes",
+];
+
 /// Names that the environment also has and that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["config", "token", "server"];
+const OTHER_VARIABLES: [&str; 4] = ["config", "token", "server", "shell"];
 
 /// A value as it was written, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,6 +219,15 @@ impl Values {
     /// Adds a value unless a stronger place gave one.
     pub fn offer(&mut self, key: &'static str, text: String, origin: String) {
         self.values.entry(key).or_insert(Written { text, origin });
+    }
+
+    /// Takes what a shell does not say itself from the default shell. Its store is its own in any case.
+    pub fn inherit(&mut self, from: &Values) {
+        for key in OF_SHELLS.into_iter().filter(|key| *key != "store") {
+            if let Some(written) = from.values.get(key) {
+                self.values.entry(key).or_insert_with(|| written.clone());
+            }
+        }
     }
 
     /// What was given for `key`.
@@ -223,7 +266,7 @@ pub fn from_environment(
 }
 
 /// A static token of the file.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// Whom it stands for.
@@ -234,64 +277,166 @@ pub struct Token {
     pub permissions: Vec<String>,
 }
 
-/// Takes settings from a TOML file. Gives its static tokens, and adds what is wrong with it.
-pub fn from_file(values: &mut Values, path: &Path, wrong: &mut Vec<(String, String)>) -> Vec<Token> {
-    let mut refuse = |key: &str, message: String| wrong.push((key.to_owned(), message));
+/// A shell of the file beside the default one.
+#[derive(Debug, Default)]
+pub struct ShellTable {
+    /// Its id, as written.
+    pub id: String,
+    /// Its own settings; what it does not say is as for the default shell.
+    pub values: Values,
+    /// Tokens that know this shell alone.
+    pub tokens: Vec<Token>,
+}
+
+/// What a file has beside plain settings.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// Static tokens for the whole host.
+    pub tokens: Vec<Token>,
+    /// Shells, in their order.
+    pub shells: Vec<ShellTable>,
+    /// An issuer of signed tokens.
+    pub oidc: Option<OidcTable>,
+}
+
+/// The issuer of signed tokens, as written.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OidcTable {
+    /// The `iss` of its tokens.
+    pub issuer: String,
+    /// One of these must be in a token's `aud`.
+    pub audience: Vec<String>,
+    /// Where its keys are; found through the issuer's discovery document if not given.
+    pub jwks_url: Option<String>,
+    /// Which algorithms count.
+    pub algorithms: Option<Vec<String>>,
+    /// The claim that names the caller.
+    pub name_claim: Option<String>,
+    /// The claim whose words are mapped, with dots between nested names.
+    pub permissions_claim: Option<String>,
+    /// What each word of that claim allows.
+    pub permissions: BTreeMap<String, Vec<String>>,
+}
+
+/// Takes settings from a TOML file. Gives its tables, and adds what is wrong with it.
+pub fn from_file(values: &mut Values, path: &Path, wrong: &mut Vec<(String, String)>) -> Tables {
+    let mut tables = Tables::default();
+    let refuse = |message: String| ("config".to_owned(), message);
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            refuse("config", format!("`{}` cannot be read: {error}", path.display()));
-            return Vec::new();
+            wrong.push(refuse(format!("`{}` cannot be read: {error}", path.display())));
+            return tables;
         }
     };
     let table = match text.parse::<toml::Table>() {
         Ok(table) => table,
         Err(error) => {
-            refuse(
-                "config",
-                format!(
-                    "`{}` is no TOML: {}",
-                    path.display(),
-                    error.to_string().trim_end()
-                ),
-            );
-            return Vec::new();
+            let message = error.to_string();
+            wrong.push(refuse(format!(
+                "`{}` is no TOML: {}",
+                path.display(),
+                message.trim_end()
+            )));
+            return tables;
         }
     };
-    let mut tokens = Vec::new();
     for (name, value) in table {
-        let key = name.replace('_', "-");
-        let origin = format!("{}: {name}", path.display());
-        match (SETTINGS.iter().find(|setting| setting.key == key), value) {
-            (Some(setting), toml::Value::String(text)) => values.offer(setting.key, text, origin),
-            (Some(setting), toml::Value::Integer(number)) => {
-                values.offer(setting.key, number.to_string(), origin)
+        match (name.replace('_', "-").as_str(), value) {
+            ("tokens", value) => tables.tokens = entries("tokens", value, wrong),
+            ("oidc", value) => match value.try_into() {
+                Ok(oidc) => tables.oidc = Some(oidc),
+                Err(error) => wrong.push(("oidc".to_owned(), error.to_string().trim_end().to_owned())),
+            },
+            ("shells", toml::Value::Array(shells)) => {
+                let shells = shells.into_iter().enumerate();
+                tables.shells = shells
+                    .filter_map(|(position, shell)| read_shell(position, shell, path, wrong))
+                    .collect();
             }
-            (Some(setting), toml::Value::Boolean(is_on)) => {
-                values.offer(setting.key, is_on.to_string(), origin)
-            }
-            (Some(setting), other) => {
-                refuse(
-                    setting.key,
-                    format!(
-                        "is a {} in `{}`; expected a text",
-                        other.type_str(),
-                        path.display()
-                    ),
-                );
-            }
-            (None, toml::Value::Array(entries)) if key == "tokens" => {
-                for entry in entries {
-                    match entry.try_into() {
-                        Ok(token) => tokens.push(token),
-                        Err(error) => refuse("tokens", error.to_string().trim_end().to_owned()),
-                    }
-                }
-            }
-            (None, _) => refuse(&name, format!("is no setting{}", nearest(&key))),
+            (_, value) => take(values, &name, value, path, &|_| true, "", wrong),
         }
     }
-    tokens
+    tables
+}
+
+/// Takes one plain setting.
+fn take(
+    values: &mut Values,
+    name: &str,
+    value: toml::Value,
+    path: &Path,
+    is_allowed: &dyn Fn(&str) -> bool,
+    prefix: &str,
+    wrong: &mut Vec<(String, String)>,
+) {
+    let key = name.replace('_', "-");
+    let origin = format!("{}: {prefix}{name}", path.display());
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+        wrong.push((
+            format!("{prefix}{name}"),
+            format!("is no setting{}", nearest(&key)),
+        ));
+        return;
+    };
+    if !is_allowed(setting.key) {
+        let message = "concerns the whole host; set it outside `[[shells]]`".to_owned();
+        wrong.push((format!("{prefix}{key}"), message));
+        return;
+    }
+    match value {
+        toml::Value::String(text) => values.offer(setting.key, text, origin),
+        toml::Value::Integer(number) => values.offer(setting.key, number.to_string(), origin),
+        toml::Value::Boolean(is_on) => values.offer(setting.key, is_on.to_string(), origin),
+        other => {
+            let message = format!(
+                "is a {} in `{}`; expected a text",
+                other.type_str(),
+                path.display()
+            );
+            wrong.push((format!("{prefix}{key}"), message));
+        }
+    }
+}
+
+fn read_shell(
+    position: usize,
+    shell: toml::Value,
+    path: &Path,
+    wrong: &mut Vec<(String, String)>,
+) -> Option<ShellTable> {
+    let unnamed = format!("shells.{position}");
+    let toml::Value::Table(mut shell) = shell else {
+        wrong.push((unnamed, "is no table; write `[[shells]]`".to_owned()));
+        return None;
+    };
+    let Some(toml::Value::String(id)) = shell.remove("id") else {
+        wrong.push((unnamed, "has no `id`, a text".to_owned()));
+        return None;
+    };
+    let prefix = format!("shells.{id}.");
+    let mut read = ShellTable {
+        id,
+        ..ShellTable::default()
+    };
+    for (name, value) in shell {
+        match name.as_str() {
+            "tokens" => read.tokens = entries(&format!("{prefix}tokens"), value, wrong),
+            _ => {
+                let is_allowed = |key: &str| OF_SHELLS.contains(&key);
+                take(&mut read.values, &name, value, path, &is_allowed, &prefix, wrong);
+            }
+        }
+    }
+    Some(read)
+}
+
+fn entries(key: &str, value: toml::Value, wrong: &mut Vec<(String, String)>) -> Vec<Token> {
+    value.try_into().unwrap_or_else(|error: toml::de::Error| {
+        wrong.push((key.to_owned(), error.to_string().trim_end().to_owned()));
+        Vec::new()
+    })
 }
 
 /// A hint at the setting that was probably meant.

@@ -1,7 +1,7 @@
 //! Signals of the operating system, and what each asks for.
 //!
 //! SIGTERM drains; repeated it changes nothing. SIGINT drains, the second one forces, the third ends the process
-//! at once. SIGHUP is logged.
+//! at once. SIGHUP reloads the shells.
 
 use std::io;
 
@@ -25,6 +25,8 @@ pub enum Asked {
 #[derive(Debug, Clone)]
 pub struct Signals {
     asked: watch::Receiver<Asked>,
+    /// How often SIGHUP has come. Those that come during a reload are one more reload after it.
+    hang_ups: watch::Receiver<u64>,
 }
 
 impl Signals {
@@ -37,8 +39,9 @@ impl Signals {
         let interrupt = signal(SignalKind::interrupt())?;
         let hang_up = signal(SignalKind::hangup())?;
         let (sender, asked) = watch::channel(Asked::Nothing);
-        tokio::spawn(listen(terminate, interrupt, hang_up, sender));
-        Ok(Self { asked })
+        let (hang_up_sender, hang_ups) = watch::channel(0);
+        tokio::spawn(listen(terminate, interrupt, hang_up, sender, hang_up_sender));
+        Ok(Self { asked, hang_ups })
     }
 
     /// Ends once the process is asked to stop. Cancel safe.
@@ -49,6 +52,14 @@ impl Signals {
     /// Ends once force is asked for. Cancel safe.
     pub async fn force(&mut self) {
         self.until(|asked| *asked == Asked::Force).await;
+    }
+
+    /// Ends once SIGHUP has come since the last call. Cancel safe.
+    pub async fn hang_up(&mut self) {
+        if self.hang_ups.changed().await.is_err() {
+            // The listening task lives as long as the process.
+            std::future::pending().await
+        }
     }
 
     async fn until(&mut self, found: impl FnMut(&Asked) -> bool) -> Asked {
@@ -65,6 +76,7 @@ async fn listen(
     mut interrupt: Signal,
     mut hang_up: Signal,
     asked: watch::Sender<Asked>,
+    hang_ups: watch::Sender<u64>,
 ) {
     let mut interrupts = 0u32;
     loop {
@@ -94,7 +106,10 @@ async fn listen(
                     }
                 }
             }
-            Some(()) = hang_up.recv() => tracing::info!("SIGHUP: reloading is not supported yet; restart to apply a changed configuration"),
+            Some(()) = hang_up.recv() => {
+                tracing::info!("SIGHUP: reloading");
+                hang_ups.send_modify(|count| *count += 1);
+            }
         }
     }
 }

@@ -30,6 +30,16 @@ pub fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// A process of one service task, whose handler takes a duration.
+pub fn sleeper(process: &str, job_type: &str, duration: &str) -> String {
+    format!(
+        r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="test">
+  <process id="{process}" isExecutable="true"><startEvent id="start"/><sequenceFlow id="a" sourceRef="start" targetRef="sleep"/>
+  <serviceTask id="sleep"><extensionElements><zeebe:taskDefinition type="{job_type}"/><zeebe:taskHeaders><zeebe:header key="duration" value="{duration}"/></zeebe:taskHeaders></extensionElements></serviceTask>
+  <sequenceFlow id="b" sourceRef="sleep" targetRef="end"/><endEvent id="end"/></process></definitions>"#
+    )
+}
+
 /// A server at work.
 pub struct Serve {
     child: Process,

@@ -9,7 +9,7 @@ use crate::compile::collect::{FlowNode, collect};
 use crate::compile::reader::Part;
 use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
-use crate::element::{Class, Correlations, Row, Shape};
+use crate::element::{Class, Correlations, Row, Shape, Trigger};
 use crate::mapping;
 
 /// More tokens at once than this is a mistake, and would be too much work for one step.
@@ -50,6 +50,7 @@ pub(super) fn compile(
         limits: options.limits,
         listeners: Vec::new(),
         has_late_joins: false,
+        has_conditions: false,
     };
     graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
     compensation::connect(
@@ -67,6 +68,9 @@ pub(super) fn compile(
     for (position, part) in parts {
         add_part(&mut definition, position, part);
     }
+    let waits_for_condition =
+        |element: &ElementInfo| matches!(element.behaviour.trigger(), Some(Trigger::Condition(_)));
+    definition.has_conditions = definition.elements.iter().any(waits_for_condition);
     Some(Arc::new(definition))
 }
 
@@ -109,6 +113,7 @@ fn refused(
         limits: super::Limits::default(),
         listeners: Vec::new(),
         has_late_joins: false,
+        has_conditions: false,
     };
     graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);
     None

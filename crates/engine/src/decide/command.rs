@@ -282,11 +282,7 @@ impl<'a> Turn<'a> {
                     retries,
                 });
             }
-            (Resume::Listeners, scope) => {
-                let scope = scope.unwrap_or(ElementInstanceKey::ROOT);
-                self.then(Step::Listen(scope));
-                self.then(Step::CloseScope(scope));
-            }
+            (Resume::Listeners, _) => self.listen_again(state.element),
             (Resume::Next, Some(key)) => self.then(Step::Next(key)),
             (Resume::Call, Some(key)) => self.then(Step::Call(key)),
             (Resume::Tokens, _)
@@ -295,6 +291,36 @@ impl<'a> Turn<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Arms again what an incident kept from being armed: an event sub-process, the start of one, or another event.
+    fn listen_again(&mut self, element: ElementIndex) {
+        let definition = self.definition;
+        let info = definition.element(element);
+        let listener = if info.behaviour.is_listener() {
+            Some(element)
+        } else {
+            definition.listener_of(element)
+        };
+        let place = match listener {
+            Some(listener) => definition.element(listener).parent,
+            None => Some(info.host.unwrap_or(element)),
+        };
+        let Some(place) = place else {
+            return self.then(Step::Listen(ElementInstanceKey::ROOT));
+        };
+        for (&key, state) in &self.instance.elements {
+            if state.element == place {
+                self.then(match listener {
+                    Some(_) => Step::Listen(key),
+                    None => Step::Arm {
+                        owner: key,
+                        event: element,
+                        except: None,
+                    },
+                });
+            }
+        }
     }
 
     /// Lets every token that stands on a flow try to enter again.

@@ -23,7 +23,7 @@ impl Turn<'_> {
     /// Looks at one condition: it counts when it becomes true, not while it stays so. One that cannot be evaluated yet
     /// is not true.
     pub(crate) fn condition(&mut self, owner: ElementInstanceKey, element: ElementIndex) {
-        let Ok(WaitFor::Condition { held }) = self.awaited(owner, element) else {
+        let Ok(WaitFor::Condition { held }) = self.waited_for(owner, element) else {
             return;
         };
         let held = *held;

@@ -90,7 +90,7 @@ impl Turn<'_> {
     }
 
     /// True if an interrupting event sub-process has taken over the scope: it is all that lives there.
-    fn is_interrupted(&self, scope: ElementInstanceKey) -> bool {
+    pub(crate) fn is_interrupted(&self, scope: ElementInstanceKey) -> bool {
         let Some(scope) = self.instance.scope(scope) else {
             return false;
         };

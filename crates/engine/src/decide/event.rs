@@ -19,7 +19,7 @@ impl Turn<'_> {
         element: ElementIndex,
         due_at: Timestamp,
     ) -> Result<(), Rejection> {
-        let repeat = match self.awaited(owner, element)? {
+        let repeat = match self.waited_for(owner, element)? {
             WaitFor::Timer {
                 due_at: armed,
                 repeat,
@@ -81,7 +81,7 @@ impl Turn<'_> {
         message: MessageKey,
         variables: Variables,
     ) -> Result<(), Rejection> {
-        let WaitFor::Message { .. } = self.awaited(owner, element)? else {
+        let WaitFor::Message { .. } = self.waited_for(owner, element)? else {
             return Err(Rejection::NotWaiting(owner));
         };
         let into = self.receiver(owner, element)?;
@@ -104,7 +104,7 @@ impl Turn<'_> {
         element: ElementIndex,
         variables: Variables,
     ) -> Result<(), Rejection> {
-        let WaitFor::Signal { .. } = self.awaited(owner, element)? else {
+        let WaitFor::Signal { .. } = self.waited_for(owner, element)? else {
             return Err(Rejection::NotWaiting(owner));
         };
         let into = self.receiver(owner, element)?;
@@ -140,7 +140,7 @@ impl Turn<'_> {
     }
 
     /// What `owner` waits for under `element`.
-    pub(crate) fn awaited(
+    pub(crate) fn waited_for(
         &self,
         owner: ElementInstanceKey,
         element: ElementIndex,

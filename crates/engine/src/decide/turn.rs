@@ -91,6 +91,7 @@ impl<'a> Turn<'a> {
         let definition = self.definition;
         for &source in definition.sources(&event) {
             if Some(source) != except
+                && self.instance.wait_of(waiter.owner, source).is_none()
                 && let Some(trigger) = definition.element(source).behaviour.trigger()
             {
                 trigger.arm(self, waiter, source)?;
@@ -104,7 +105,7 @@ impl<'a> Turn<'a> {
         let (definition, instance) = (self.definition, self.instance);
         let element = instance.elements.get(&scope).map(|state| state.element);
         let is_alive = scope == ElementInstanceKey::ROOT && instance.ended().is_none();
-        if element.is_none() && !is_alive {
+        if (element.is_none() && !is_alive) || self.is_interrupted(scope) {
             return;
         }
         let waiter = Waiter {
@@ -116,8 +117,9 @@ impl<'a> Turn<'a> {
         let listeners = definition.listeners(element);
         if let Err(failure) = self.arm_listeners(listeners, &waiter) {
             self.out.back_to(mark);
-            let at = element.or(listeners.first().copied()).unwrap_or(ElementIndex(0));
-            self.incident(scope, at, Resume::Listeners, *failure);
+            // The scope itself goes on: only what it should listen for is stopped.
+            let at = listeners.first().copied().or(element).unwrap_or(ElementIndex(0));
+            self.incident(ElementInstanceKey::ROOT, at, Resume::Listeners, *failure);
         }
     }
 
@@ -140,7 +142,7 @@ impl<'a> Turn<'a> {
         let mark = self.out.mark();
         if let Err(failure) = self.arm(event, &waiter, except) {
             self.out.back_to(mark);
-            self.incident(scope, event, Resume::Listeners, *failure);
+            self.incident(ElementInstanceKey::ROOT, event, Resume::Listeners, *failure);
         }
     }
 

@@ -37,10 +37,22 @@ impl Outcome {
 
 /// Runs every test whose oracle stands.
 pub fn run(folder: &Path) -> Vec<Outcome> {
+    run_where(folder, |status| status == "ok")
+}
+
+/// Runs the tests whose oracle is disputed, depends on an order the standard does not give, or is defective.
+#[allow(dead_code)]
+pub fn run_others(folder: &Path) -> Vec<Outcome> {
+    run_where(folder, |status| status != "ok")
+}
+
+fn run_where(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Outcome> {
     let manifest =
         std::fs::read_to_string(folder.join("betsy/manifest.json")).expect("the manifest is there");
     let manifest: Vec<Value> = serde_json::from_str(&manifest).expect("the manifest is JSON");
-    let sound = manifest.iter().filter(|test| test["oracle_status"] == "ok");
+    let sound = manifest
+        .iter()
+        .filter(|test| wanted(test["oracle_status"].as_str().unwrap_or_default()));
     sound.map(|test| run_test(folder, test)).collect()
 }
 
@@ -346,7 +358,10 @@ impl World {
                 }
                 Some(_) | None => {
                     for (at, job) in self.busy.remove(&next).unwrap_or_default() {
-                        self.complete(at, &job, Variables::new())?;
+                        // The outcome of a script that was interrupted comes too late.
+                        if self.running[at].host.instance.has_job(job.key) {
+                            self.complete(at, &job, Variables::new())?;
+                        }
                     }
                 }
             }

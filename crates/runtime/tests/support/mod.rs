@@ -1,6 +1,8 @@
 //! What the tests of the runtime share: processes as text, a runtime on a store of their choice, a manual clock.
 #![allow(dead_code)]
 
+pub mod model;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,6 +171,69 @@ impl Stand {
             .expect("the message is taken")
     }
 
+    /// The next job of a type, leased.
+    pub async fn job(&self, job_type: &str) -> tidegate::api::LeasedJob {
+        let mut wanted = jobs(job_type, Duration::from_secs(20));
+        wanted.max_jobs = 1;
+        let mut found = self.runtime.activate_jobs(wanted).await.unwrap();
+        found
+            .pop()
+            .unwrap_or_else(|| panic!("there is no job {job_type}"))
+    }
+
+    /// Completes the next job of a type.
+    pub async fn complete(&self, job_type: &str, variables: &str) {
+        let job = self.job(job_type).await;
+        let variables = Variables::parse(variables).unwrap();
+        let done = self
+            .runtime
+            .complete_job(job.job, &job.lease_token, variables)
+            .await;
+        done.unwrap();
+    }
+
+    /// The next job of a type throws an error.
+    pub async fn throw(&self, job_type: &str, code: &str) {
+        let job = self.job(job_type).await;
+        let (code, message) = (code.to_owned(), "thrown by the test".to_owned());
+        let (key, token) = (job.job, job.lease_token);
+        let thrown = self
+            .runtime
+            .throw_job_error(key, &token, code, message, Variables::new());
+        thrown.await.unwrap();
+    }
+
+    /// Waits for the end of an instance.
+    pub async fn finished(&self, instance: InstanceKey) -> Started {
+        let ended = self
+            .runtime
+            .wait(instance, Duration::from_secs(20))
+            .await
+            .expect("it ends");
+        assert_eq!(ended.sub_status, tidegate::model::SubStatus::Finished);
+        self.idle().await;
+        ended
+    }
+
+    /// How often an event like `ElementCompleted end` happened in an instance.
+    pub async fn times(&self, instance: InstanceKey, event: &str) -> usize {
+        self.events(instance).await.iter().filter(|e| *e == event).count()
+    }
+
+    /// The only incident, as soon as there is one.
+    pub async fn incident(&self) -> tidegate::store::IncidentRow {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        loop {
+            let page = tidegate::store::Page::first(10);
+            let mut found = self.runtime.incidents(Default::default(), page).await.unwrap();
+            if let [_] = found.as_slice() {
+                return found.remove(0);
+            }
+            assert!(std::time::Instant::now() < deadline, "incidents: {found:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Waits until no cycle is live: a permit is given back after the answer.
     pub async fn idle(&self) {
         while self.runtime.quiescence().live() > 0 {
@@ -178,7 +243,7 @@ impl Stand {
 
     /// The events of an instance with the elements they concern.
     pub async fn events(&self, instance: InstanceKey) -> Vec<String> {
-        let items = self.runtime.history(instance, 0, 100_000).await.unwrap();
+        let items = self.runtime.history(instance, 0, 10_000_000).await.unwrap();
         items
             .iter()
             .map(|item| match &item.element_id {

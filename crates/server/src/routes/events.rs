@@ -13,7 +13,7 @@ use tidegate::status::RuntimeStatus;
 use tokio::sync::watch;
 
 use crate::App;
-use crate::extract::Shell;
+use crate::extract::{KnownShell, Shell};
 use crate::host::Host;
 
 /// The least time between two events: a busy runtime must not flood a browser.
@@ -29,12 +29,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// `status` with a whole Status: at once, and at each change, drain progress included. `closing` at the end.
 pub(super) async fn stream(
     State(app): State<App>,
-    shell: Shell,
+    KnownShell(shell): KnownShell,
+    Shell(runtime): Shell,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let view = View {
         host: app.host,
-        changes: shell.0.watch(),
-        runtime: shell.0,
+        shell,
+        changes: runtime.watch(),
+        runtime,
         last: None,
         number: 0,
         has_ended: false,
@@ -47,6 +49,7 @@ pub(super) async fn stream(
 
 struct View {
     host: Host,
+    shell: tidegate::Shell,
     runtime: Runtime,
     changes: watch::Receiver<u64>,
     last: Option<RuntimeStatus>,
@@ -59,15 +62,27 @@ impl View {
         if self.has_ended {
             return None;
         }
-        let host = self.host.clone();
-        tokio::select! {
-            biased;
-            () = host.closing() => {
-                self.has_ended = true;
-                Some(Event::default().event("closing").retry(RECONNECT).data("{}"))
-            }
-            event = self.changed() => Some(event),
+        let (host, shell) = (self.host.clone(), self.shell.clone());
+        loop {
+            let present = self.runtime.clone();
+            let next = tokio::select! {
+                biased;
+                () = host.closing() => None,
+                next = shell.succeeded(&present) => next,
+                event = self.changed() => return Some(event),
+            };
+            let Some(next) = next else { return Some(self.end()) };
+            // The next generation has its own news.
+            self.changes = next.watch();
+            self.runtime = next;
+            self.last = None;
         }
+    }
+
+    /// The host stops or the shell is over.
+    fn end(&mut self) -> Event {
+        self.has_ended = true;
+        Event::default().event("closing").retry(RECONNECT).data("{}")
     }
 
     async fn changed(&mut self) -> Event {

@@ -64,7 +64,7 @@ pub fn tokens(tokens: &[(&str, &[&str])]) -> Auth {
             Permissions::parse(permissions.iter().copied()).unwrap(),
         )
     };
-    Auth::Tokens(tokens.iter().map(credential).collect())
+    Auth::tokens(tokens.iter().map(credential).collect())
 }
 
 impl Server {

@@ -222,5 +222,7 @@ pub(super) fn audit(action: &str) -> AuditRow {
         before: None,
         after: Some("paused".to_owned()),
         outcome: "ok".to_owned(),
+        scope: "runtime".to_owned(),
+        request_id: Some("r-1".to_owned()),
     }
 }

@@ -8,8 +8,8 @@ use crate::row::{AuditRow, Page};
 
 pub(super) fn append(conn: &Connection, row: &AuditRow) -> Result<(), Trouble> {
     conn.prepare_cached(
-        "INSERT INTO audit (time, action, actor, reason, shell, subject, before, after, outcome) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO audit (time, action, actor, reason, shell, subject, before, after, outcome, scope, request_id) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         row.time.as_ms(),
@@ -20,15 +20,17 @@ pub(super) fn append(conn: &Connection, row: &AuditRow) -> Result<(), Trouble> {
         row.subject,
         row.before,
         row.after,
-        row.outcome
+        row.outcome,
+        row.scope,
+        row.request_id
     ])?;
     Ok(())
 }
 
 pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<AuditRow>, Trouble> {
     let mut statement = conn.prepare_cached(
-        "SELECT key, time, action, actor, reason, shell, subject, before, after, outcome FROM audit WHERE key < ?1 \
-         ORDER BY key DESC LIMIT ?2",
+        "SELECT key, time, action, actor, reason, shell, subject, before, after, outcome, scope, request_id \
+         FROM audit WHERE key < ?1 ORDER BY key DESC LIMIT ?2",
     )?;
     let rows = statement.query_map(params![super::before(page), super::rows(page.limit)], |row| {
         Ok(AuditRow {
@@ -42,6 +44,8 @@ pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<AuditRow>, Troub
             before: row.get(7)?,
             after: row.get(8)?,
             outcome: row.get(9)?,
+            scope: row.get(10)?,
+            request_id: row.get(11)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -212,6 +212,8 @@ CREATE TABLE audit (
     subject TEXT,
     before TEXT,
     after TEXT,
-    outcome TEXT NOT NULL
+    outcome TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    request_id TEXT
 ) STRICT;
 ";

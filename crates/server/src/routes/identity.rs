@@ -1,0 +1,14 @@
+//! Who asks, as the server sees it: for interfaces that offer only what may be done.
+
+use axum::Json;
+use serde_json::{Value, json};
+
+use crate::extract::Caller;
+
+pub(super) async fn show(Caller(caller): Caller) -> Json<Value> {
+    Json(json!({
+        "name": &*caller.name,
+        "shell": caller.shell.as_deref(),
+        "permissions": caller.permissions.names(),
+    }))
+}
