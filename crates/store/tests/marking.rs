@@ -234,3 +234,25 @@ fn s06_an_instance_that_is_missing_is_reported_and_not_invented() {
         assert!(subject.store.journal(InstanceKey(10), 0, 10).unwrap().is_empty());
     }
 }
+
+#[test]
+fn case_118_many_who_read_and_then_write_meet_no_locked_store() {
+    const ROUNDS: u64 = 250;
+    for subject in subjects() {
+        std::thread::scope(|scope| {
+            for key in 1..=4 {
+                let subject = &subject;
+                scope.spawn(move || {
+                    subject.create(key, "a", SubStatus::Executing);
+                    for revision in 2..=ROUNDS {
+                        assert_eq!(subject.row(key).revision, revision - 1);
+                        subject
+                            .commit(change(key, revision, SubStatus::Suspended))
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        assert!((1..=4).all(|key| subject.row(key).revision == ROUNDS));
+    }
+}
