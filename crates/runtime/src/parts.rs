@@ -145,7 +145,9 @@ impl Runtime {
         }
         let (pause, actor, paused) = (self.inner().pause.clone(), actor.to_owned(), part.clone());
         // In a task of its own: a caller that hangs up changes nothing.
-        let step = tokio::spawn(async move { pause.pause_part(paused, scope, reason, until, &actor).await });
+        let step = tokio::spawn(crate::request::carry(async move {
+            pause.pause_part(paused, scope, reason, until, &actor).await
+        }));
         step.await.map_err(|_| Error::Stopped)?
     }
 
@@ -156,7 +158,9 @@ impl Runtime {
     /// The end could not be made durable where it must be.
     pub async fn resume_part(&self, part: Part, actor: &str) -> Result<bool, Error> {
         let (pause, actor) = (self.inner().pause.clone(), actor.to_owned());
-        let step = tokio::spawn(async move { pause.resume_part(&part, &actor).await });
+        let step = tokio::spawn(crate::request::carry(async move {
+            pause.resume_part(&part, &actor).await
+        }));
         step.await.map_err(|_| Error::Stopped)?
     }
 

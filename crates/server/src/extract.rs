@@ -99,6 +99,7 @@ impl Shell {
             | Error::NoSuchJob(_)
             | Error::NoSuchUserTask(_)
             | Error::NoSuchIncident(_)
+            | Error::NoSuchDeadLetter(_)
             | Error::NoSuchSource(_) => refused(StatusCode::NOT_FOUND),
             Error::UserTaskClaimed { .. } | Error::StaleLease(_) | Error::SourceNotPaused(_) => {
                 refused(StatusCode::CONFLICT)

@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod dead_letters;
 mod definitions;
 mod deployments;
 mod events;
@@ -11,6 +12,7 @@ mod instances;
 mod jobs;
 mod messages;
 mod openapi;
+mod parts;
 mod shells;
 mod signals;
 mod user_tasks;
@@ -108,6 +110,19 @@ pub fn table() -> Vec<Route> {
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
         post("/shells/{shell}/retire", RuntimeControl, shells::retire),
+        get("/dead-letters", RuntimeView, dead_letters::list),
+        post("/dead-letters/{key}/replay", RuntimeControl, dead_letters::replay),
+        get("/admin/workflow-runtime/partial-pauses", RuntimeView, parts::list),
+        post(
+            "/admin/workflow-runtime/partial-pauses/pause",
+            RuntimePause,
+            parts::pause,
+        ),
+        post(
+            "/admin/workflow-runtime/partial-pauses/resume",
+            RuntimePause,
+            parts::resume,
+        ),
         get("/admin/workflow-runtime/status", RuntimeView, admin::status),
         get("/admin/workflow-runtime/events", RuntimeView, events::stream),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),

@@ -277,3 +277,69 @@ async fn a09_health_has_three_grades_and_liveness_none() {
     );
     assert_eq!((health("live").await.0, health("startup").await.0), (200, 200));
 }
+
+/// Case 191: the pause of a part is the part's alone, and the status of the whole does not say more.
+#[tokio::test]
+async fn case_191_one_definition_is_paused_and_another_goes_on() {
+    let server = server().await;
+    for process in ["held", "free"] {
+        server.deploy(process, &common::service("demo.noop")).await;
+    }
+    let parts = format!("{RUNTIME}/partial-pauses");
+    let body = json!({ "processId": "held", "holds": "everything", "reason": "a bad version" });
+    let (status, paused) = server.post(&format!("{parts}/pause"), body.clone()).await;
+    assert_eq!(status, 200, "{paused}");
+    assert_eq!(
+        (
+            &paused["part"]["processId"],
+            &paused["scope"],
+            &paused["requestedBy"]
+        ),
+        (&json!("held"), &json!("everything"), &json!("operator"))
+    );
+    assert_eq!(
+        server.post(&format!("{parts}/pause"), body).await.1,
+        paused,
+        "repeated"
+    );
+    let (_, listed) = server.get(&parts).await;
+    assert_eq!(listed["items"], json!([paused]));
+    let (_, whole) = server.get(&format!("{RUNTIME}/status")).await;
+    assert_eq!(whole["state"]["reason"], "None");
+    let start = async |process: &str| {
+        let body = json!({ "processId": process, "awaitCompletion": true });
+        server.post("/process-instances", body).await
+    };
+    let (status, waits) = start("held").await;
+    assert_eq!(
+        (status.as_u16(), &waits["accepted"]),
+        (202, &json!(true)),
+        "{waits}"
+    );
+    assert_eq!(start("free").await.1["subStatus"], "finished");
+    let resume = json!({ "processId": "held" });
+    let (status, resumed) = server.post(&format!("{parts}/resume"), resume.clone()).await;
+    assert_eq!((status.as_u16(), resumed), (200, json!({ "resumed": true })));
+    server
+        .until(waits["instanceKey"].as_str().unwrap(), "finished")
+        .await;
+    let (_, again) = server.post(&format!("{parts}/resume"), resume).await;
+    assert_eq!(again, json!({ "resumed": false }));
+    let (status, refused) = server
+        .post(&format!("{parts}/pause"), json!({ "holds": "newStarts" }))
+        .await;
+    assert_eq!(
+        (status.as_u16(), &refused["code"]),
+        (400, &json!("invalid-request"))
+    );
+    let (status, letters) = server.get("/dead-letters").await;
+    assert_eq!(
+        (status.as_u16(), &letters["items"], &letters["next"]),
+        (200, &json!([]), &Value::Null)
+    );
+    let (status, gone) = server.post("/dead-letters/1/replay", json!({})).await;
+    assert_eq!(
+        (status.as_u16(), &gone["code"]),
+        (404, &json!("dead-letter-not-found"))
+    );
+}

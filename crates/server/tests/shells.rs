@@ -17,8 +17,20 @@ use tidegate_server::listen::{self, ListenOptions};
 use tidegate_server::{ApiOptions, Auth, Host, routes};
 
 /// What the next configuration of a test shell says.
-#[derive(Clone, Default)]
-struct Knob(Arc<AtomicU8>);
+#[derive(Clone)]
+struct Knob {
+    says: Arc<AtomicU8>,
+    home: Arc<tempfile::TempDir>,
+}
+
+impl Default for Knob {
+    fn default() -> Self {
+        Self {
+            says: Arc::default(),
+            home: Arc::new(tempfile::tempdir().unwrap()),
+        }
+    }
+}
 
 const SOUND: u8 = 0;
 const INVALID: u8 = 1;
@@ -28,15 +40,15 @@ const NO_STORE: u8 = 3;
 
 impl Knob {
     fn set(&self, to: u8) {
-        self.0.store(to, Ordering::SeqCst);
+        self.says.store(to, Ordering::SeqCst);
     }
 }
 
 impl Blueprint for Knob {
     fn store(&self) -> Result<Arc<dyn Store>, store::Error> {
-        match self.0.load(Ordering::SeqCst) {
+        match self.says.load(Ordering::SeqCst) {
             NO_STORE => store::open("nowhere:"),
-            _ => store::open("memory:"),
+            _ => store::open(&format!("sqlite:{}", self.home.path().join("shell.db").display())),
         }
     }
 
@@ -47,7 +59,7 @@ impl Blueprint for Knob {
             owners: 1,
             ..Options::default()
         };
-        match self.0.load(Ordering::SeqCst) {
+        match self.says.load(Ordering::SeqCst) {
             INVALID => return Err(vec![("drain-deadline".to_owned(), "is no duration".to_owned())]),
             WRONG_OPTIONS => options.drain_deadline = Duration::ZERO,
             _ => {}
