@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench loom acceptance terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ dmn-tck: ## How many of the compatibility cases of DMN pass; the last line has t
 
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+
+loom: ## Walk every interleaving of the gate (in a target folder of its own)
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tidegate-gate --test gate_loom
+
+acceptance: ## Write docs/acceptance.md: every acceptance id with its test
+	@scripts/acceptance.py
 
 terror: ## SIGTERM with 500 live instances, 50 rounds (ROUNDS=n for another number)
 	@ROUNDS=$${ROUNDS:-50} cargo test --locked -q -p tidegate-cli --test terror -- --nocapture

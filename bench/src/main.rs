@@ -1,8 +1,10 @@
 //! Benchmarks as programs: `tidegate-bench W1 [option=value]…` prints one JSON line for each setting.
 
+mod gate;
 mod measure;
 mod parked;
 mod shells;
+mod stop;
 mod w1;
 
 use std::collections::BTreeMap;
@@ -27,9 +29,12 @@ fn main() {
         }
         "w1-steps" => w1::run(&options),
         "parked" => parked::run(&options),
+        "gate" => gate::run(&options),
+        "mark" => stop::mark(&options),
+        "recover" => stop::recover(&options),
         "shells" => shells::run(&options),
         other => {
-            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked or shells");
+            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover or shells");
             std::process::exit(2);
         }
     }

@@ -83,7 +83,7 @@ fn a_held_store_is_75_and_may_be_waited_for() {
 }
 
 #[test]
-fn a_stop_while_waiting_for_the_store_is_0() {
+fn case_004_a_stop_while_waiting_for_the_store_is_0() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().to_str().unwrap();
     let first = Serve::start(&["--data", data]);
@@ -255,7 +255,7 @@ fn work_beyond_the_deadline_is_interrupted() {
 
 /// The second SIGINT forces: 11, long before the deadline.
 #[test]
-fn a_second_interrupt_forces() {
+fn case_005_a_second_interrupt_forces() {
     let home = tempfile::tempdir().unwrap();
     let mut server = Serve::start(&["--data", home.path().to_str().unwrap(), "--drain-deadline", "60s"]);
     start_sleeper(&server, home.path());

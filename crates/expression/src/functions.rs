@@ -8,6 +8,8 @@ mod context;
 mod conversion;
 mod list;
 mod numeric;
+#[cfg(test)]
+mod page;
 pub(crate) mod pattern;
 mod range;
 mod sort;

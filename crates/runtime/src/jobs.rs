@@ -111,6 +111,10 @@ impl Runtime {
             Ok(Some(Err(CommitError::Refused(_))) | None) => return Ok(Vec::new()),
             Err(_) => return Err(Error::Stopped),
         };
+        if !self.quiescence().is_accepting() {
+            // The gate closed while they were fetched: they go back as this is dropped.
+            return Ok(Vec::new());
+        }
         let leased = leased.taken().into_iter().map(|row| LeasedJob {
             job: row.key,
             lease_token: token.clone(),

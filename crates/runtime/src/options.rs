@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn d17_the_effective_deadline_lies_inside_the_grace() {
+    fn d17_case_010_the_effective_deadline_lies_inside_the_grace() {
         let mut options = Options {
             drain_deadline: Duration::from_secs(30),
             ..Options::default()

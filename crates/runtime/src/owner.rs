@@ -246,6 +246,8 @@ pub(crate) struct Owner {
 
 /// No cycle holds uncommitted events longer than this.
 const LONGEST_UNCOMMITTED: Duration = Duration::from_millis(50);
+/// How soon an owner looks again for room when there are as many live cycles as may be: they may all be of others.
+const ROOM: Duration = Duration::from_millis(10);
 /// How long a failed instance waits before it is tried again.
 const STALL: Duration = Duration::from_secs(1);
 
@@ -356,12 +358,14 @@ impl Owner {
         let commit_by = oldest.map(|since| since + LONGEST_UNCOMMITTED);
         let retry_at = self.stalled.keys().next().copied().or(self.pending_rests_until);
         let give_up_at = self.cut.as_ref().and_then(Cut::give_up_at);
+        let room_at = self.waits_for_room().then(|| Instant::now() + ROOM);
         [
             commit_by,
             retry_at,
             self.retry_at,
             self.pending.back_at(),
             give_up_at,
+            room_at,
         ]
         .into_iter()
         .flatten()

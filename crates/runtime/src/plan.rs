@@ -56,10 +56,25 @@ pub(crate) fn results_within(options: &Options) -> Duration {
     options.reserve() / 2
 }
 
+/// How long a store is waited for where nobody has said how long the host waits: a slow disk is better waited for than
+/// given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Until when marks may become durable, after the effective deadline: the rest of the reserve is for the spill file and
 /// the way out.
 pub(crate) fn marks_within(options: &Options) -> Duration {
-    options.reserve() * 4 / 5
+    let inside = options.reserve() * 4 / 5;
+    match options.host_grace {
+        Some(_) => inside,
+        None => inside.max(PATIENCE),
+    }
+}
+
+/// All that comes after the effective deadline.
+fn reserve(options: &Options) -> Duration {
+    options
+        .reserve()
+        .max(marks_within(options) + options.reserve() / 5)
 }
 
 impl Runtime {
@@ -111,17 +126,17 @@ impl DrainPlan {
                     Some(path) => format!("write what the store did not take to {}", path.display()),
                     None => "log what the store did not take (there is no spill file)".to_owned(),
                 },
-                deadline + options.reserve(),
+                deadline + reserve(options),
             ),
             step(
                 "leave",
                 "join the runtime's tasks and threads, close the store last".to_owned(),
-                deadline + options.reserve(),
+                deadline + reserve(options),
             ),
         ];
         DrainPlan {
             steps,
-            at_most_ms: ms(deadline + options.reserve()),
+            at_most_ms: ms(deadline + reserve(options)),
             host_grace_ms: options.host_grace.map(ms),
         }
     }

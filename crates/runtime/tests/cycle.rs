@@ -294,7 +294,7 @@ async fn people_claim_and_complete_user_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn b08_the_same_idempotency_key_starts_one_instance() {
+async fn b08_case_062_the_same_idempotency_key_starts_one_instance() {
     let stand = stand().await;
     stand.deploy(waits_for_message("once", 1)).await;
     let request = || {

@@ -14,7 +14,7 @@ use tidegate::status::DrainTrigger;
 use tidegate::store::sqlite::SqliteStore;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_loses_nothing_and_is_survived() {
+async fn case_120_a_full_disk_is_told_loses_nothing_and_is_survived() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(&folder.path().join("t.db")).unwrap());
     let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| b).await;
@@ -62,7 +62,7 @@ async fn a_full_disk_is_told_loses_nothing_and_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_the_end_every_call_is_answered_and_no_thread_is_left() {
+async fn case_009_after_the_end_every_call_is_answered_and_no_thread_is_left() {
     let stand = stand().await;
     stand
         .deploy(line("t", &[("a", task("a", "demo.noop", &[]))]))

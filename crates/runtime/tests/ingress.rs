@@ -32,85 +32,124 @@ async fn i01_i02_sources_are_sorted_and_a_name_is_given_once() {
         TestSource::new("broker.a", Does::Well).shared(),
     );
     let stand = with(&[&b, &a]).await;
-    let names: Vec<String> =
-        stand.runtime.status().await.unwrap().sources.into_iter().map(|source| source.name).collect();
+    let names: Vec<String> = stand
+        .runtime
+        .status()
+        .await
+        .unwrap()
+        .sources
+        .into_iter()
+        .map(|source| source.name)
+        .collect();
     assert!(names.is_sorted(), "{names:?}");
     assert!(names.contains(&"broker.a".to_owned()) && names.contains(&"timer".to_owned()));
-    let twice = Runtime::builder().source(a.clone()).source(a).start().await.unwrap_err();
+    let twice = Runtime::builder()
+        .source(a.clone())
+        .source(a)
+        .start()
+        .await
+        .unwrap_err();
     assert_eq!(twice.code(), "duplicate-source");
     assert!(twice.to_string().contains("broker.a"), "{twice}");
 }
 
+/// A source whose every transition ends when the test says how.
+#[derive(Default)]
+struct Stepped {
+    ends: Arc<Mutex<Option<tokio::sync::oneshot::Sender<Result<(), String>>>>>,
+}
+
+impl Stepped {
+    fn transition(&self) -> Transition {
+        let (sender, end) = tokio::sync::oneshot::channel();
+        *self.ends.lock() = Some(sender);
+        Box::pin(async move { end.await.unwrap_or_else(|_| Err("given up".to_owned())) })
+    }
+}
+
+impl IngressSource for Stepped {
+    fn name(&self) -> &str {
+        "stepped"
+    }
+
+    fn pause(&self) -> Transition {
+        self.transition()
+    }
+
+    fn resume(&self) -> Transition {
+        self.transition()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn i03_every_transition_of_the_table_is_seen_and_no_other() {
-    let sources = [
-        TestSource::new("s.well", Does::Well).shared(),
-        TestSource::new("s.fails", Does::Fail).shared(),
-        TestSource::new("s.stays", Does::Well).resuming(Does::FailOnce).shared(),
-    ];
-    let stand = with(&sources.each_ref()).await;
-    let seen: Arc<Mutex<Vec<(String, SourceState)>>> = Arc::default();
-    let (runtime, record) = (stand.runtime.clone(), seen.clone());
-    let mut changes = runtime.watch();
-    let watching = tokio::spawn(async move {
-        loop {
-            let Ok(status) = runtime.status().await else { return };
-            for source in status.sources.into_iter().filter(|source| source.name.starts_with("s.")) {
-                let mut record = record.lock();
-                let last = record.iter().rev().find(|(name, _)| *name == source.name);
-                if last.is_none_or(|(_, state)| *state != source.state) {
-                    record.push((source.name, source.state));
-                }
-            }
-            if changes.changed().await.is_err() {
-                return;
-            }
-        }
-    });
-    for _ in 0..3 {
-        stand.runtime.pause(None, None, "op").await.unwrap();
-        stand.runtime.resume("op").await.unwrap();
-    }
-    stand.runtime.pause(None, None, "op").await.unwrap();
-    watching.abort();
-    // A watcher may miss a state that was short, so steps over one are lawful too; a step back is not.
     use SourceState::{PauseFailed, Paused, Pausing, ResumeFailed, Resuming, Running};
-    let after = |state: SourceState| match state {
-        Running => vec![Pausing, Paused, PauseFailed, Resuming],
-        Pausing => vec![Paused, PauseFailed, Resuming, Running],
-        Paused | PauseFailed => vec![Resuming, Running, ResumeFailed, Pausing],
-        Resuming => vec![Running, ResumeFailed, Pausing],
-        ResumeFailed => vec![Resuming, Running],
-    };
-    let seen = seen.lock().clone();
-    for source in &sources {
-        let of = |pair: &&(String, SourceState)| pair.0 == source.name();
-        let states: Vec<SourceState> = seen.iter().filter(of).map(|(_, state)| *state).collect();
-        for pair in states.windows(2) {
-            assert!(after(pair[0]).contains(&pair[1]), "{}: {states:?}", source.name());
+    let source = Arc::new(Stepped::default());
+    let stand = stand_with(|b| b.source(source.clone())).await;
+    let bad = || Err("no".to_owned());
+    let steps = [
+        (true, Pausing, Ok(()), Paused),
+        (false, Resuming, Ok(()), Running),
+        (true, Pausing, bad(), PauseFailed),
+        (false, Resuming, bad(), ResumeFailed),
+        (false, Resuming, Ok(()), Running),
+        (true, Pausing, Ok(()), Paused),
+        (false, Resuming, bad(), ResumeFailed),
+        // A source that does not run is not asked to pause.
+        (true, ResumeFailed, Ok(()), ResumeFailed),
+    ];
+    for (is_pause, meanwhile, end, afterwards) in steps {
+        let runtime = stand.runtime.clone();
+        let step = tokio::spawn(async move {
+            match is_pause {
+                true => runtime.pause(None, None, "op").await,
+                false => runtime.resume("op").await,
+            }
+        });
+        if meanwhile != afterwards {
+            let is_seen = async || stand.source("stepped").await.state == meanwhile;
+            support::eventually("the state on the way is seen", is_seen).await;
+            let has_asked = async || source.ends.lock().is_some();
+            support::eventually("it is asked", has_asked).await;
+            let sender = source.ends.lock().take().unwrap();
+            sender.send(end).unwrap();
         }
+        step.await.unwrap().unwrap();
+        let state = stand.source("stepped").await.state;
+        assert_eq!(state, afterwards);
     }
-    assert_eq!(stand.source("s.well").await.state, Paused);
-    assert_eq!(stand.source("s.fails").await.state, PauseFailed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn i04_i05_i07_i11_what_fails_or_hangs_is_shown_and_holds_up_nothing() {
     let fails = TestSource::new("fails", Does::Fail).shared();
-    let hanging: Vec<_> = (0..3).map(|n| TestSource::new(&format!("hangs{n}"), Does::Hang).shared()).collect();
-    let well: Vec<_> = (0..6).map(|n| TestSource::new(&format!("well{n}"), Does::Well).shared()).collect();
+    let hanging: Vec<_> = (0..3)
+        .map(|n| TestSource::new(&format!("hangs{n}"), Does::Hang).shared())
+        .collect();
+    let well: Vec<_> = (0..6)
+        .map(|n| TestSource::new(&format!("well{n}"), Does::Well).shared())
+        .collect();
     let all: Vec<&Arc<TestSource>> = [&fails].into_iter().chain(&hanging).chain(&well).collect();
     let stand = with(&all).await;
     let began = Instant::now();
     stand.runtime.pause(None, None, "op").await.unwrap();
     let took = began.elapsed();
-    assert!(took < Duration::from_millis(140), "as long as the slowest timeout (50 ms), not the sum: {took:?}");
+    assert!(
+        took < Duration::from_millis(140),
+        "as long as the slowest timeout (50 ms), not the sum: {took:?}"
+    );
     let failed = stand.source("fails").await;
-    assert_eq!((failed.state, failed.last_error_kind), (SourceState::PauseFailed, Some(SourceErrorKind::Failed)));
+    assert_eq!(
+        (failed.state, failed.last_error_kind),
+        (SourceState::PauseFailed, Some(SourceErrorKind::Failed))
+    );
     assert_eq!(failed.last_error.as_deref(), Some("the broker said no"));
     for source in &hanging {
         let status = stand.source(source.name()).await;
-        assert_eq!((status.state, status.last_error_kind), (SourceState::PauseFailed, Some(SourceErrorKind::Timeout)));
+        assert_eq!(
+            (status.state, status.last_error_kind),
+            (SourceState::PauseFailed, Some(SourceErrorKind::Timeout))
+        );
     }
     for source in &well {
         assert_eq!(stand.source(source.name()).await.state, SourceState::Paused);
@@ -133,7 +172,12 @@ async fn i06_i08_force_stop_comes_once_with_the_time_left_and_is_bounded() {
     assert_eq!(outcome.overall_result, DrainResult::CompletedWithinDeadline);
     for source in [&stops, &fails, &hangs] {
         assert_eq!(source.forced.load(Ordering::SeqCst), 1, "{}", source.name());
-        assert!(source.time_left.get().is_some_and(|left| !left.is_zero() && *left <= Duration::from_secs(5)));
+        assert!(
+            source
+                .time_left
+                .get()
+                .is_some_and(|left| !left.is_zero() && *left <= Duration::from_secs(5))
+        );
     }
     let reported = |name: &str| outcome.sources.iter().find(|source| source.name == name).unwrap();
     assert!(reported("stops").was_force_stopped);
@@ -141,13 +185,29 @@ async fn i06_i08_force_stop_comes_once_with_the_time_left_and_is_bounded() {
     // Asked for by an operator: what is stopped stays stopped, what is unknown or running is said.
     stand.runtime.force_stop_source("stops", "op").await.unwrap();
     assert_eq!(stops.forced.load(Ordering::SeqCst), 1);
-    assert_eq!(stand.runtime.force_stop_source("nobody", "op").await.unwrap_err().code(), "source-not-found");
+    assert_eq!(
+        stand
+            .runtime
+            .force_stop_source("nobody", "op")
+            .await
+            .unwrap_err()
+            .code(),
+        "source-not-found"
+    );
     let running = support::stand().await;
-    assert_eq!(running.runtime.force_stop_source("timer", "op").await.unwrap_err().code(), "not-paused");
+    assert_eq!(
+        running
+            .runtime
+            .force_stop_source("timer", "op")
+            .await
+            .unwrap_err()
+            .code(),
+        "not-paused"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i09_i10_a_hundred_transitions_at_once_leave_one_state() {
+async fn i09_i10_q11_a_hundred_transitions_at_once_leave_one_state() {
     let source = TestSource::new("s", Does::Well).shared();
     let stand = with(&[&source]).await;
     let mut steps = Vec::new();
@@ -165,8 +225,21 @@ async fn i09_i10_a_hundred_transitions_at_once_leave_one_state() {
         step.await.unwrap();
     }
     let is_paused = stand.runtime.quiescence().is_paused();
-    let expected = if is_paused { SourceState::Paused } else { SourceState::Running };
-    assert!(stand.runtime.status().await.unwrap().sources.iter().all(|source| source.state == expected));
+    let expected = if is_paused {
+        SourceState::Paused
+    } else {
+        SourceState::Running
+    };
+    assert!(
+        stand
+            .runtime
+            .status()
+            .await
+            .unwrap()
+            .sources
+            .iter()
+            .all(|source| source.state == expected)
+    );
     let audited = stand.audited().await;
     for pair in audited.windows(2) {
         assert_ne!(pair[0], pair[1], "q11: effective changes alternate: {audited:?}");
@@ -181,52 +254,86 @@ async fn i12_case_085_a_source_that_lies_is_found_out_by_its_first_offer() {
         let source = liar.clone();
         let clock = tidegate::clock::ManualClock::new(support::BEGINNING);
         let stand = support::stand_on(store, clock, |b| b.source(source)).await;
-        stand.deploy(line("new", &[("t", task("t", "demo.noop", &[]))])).await;
+        stand
+            .deploy(line("new", &[("t", task("t", "demo.noop", &[]))]))
+            .await;
         stand.runtime.pause(None, None, "op").await.unwrap();
         assert_eq!(stand.source("broker.liar").await.state, SourceState::Paused);
         let ingress = liar.ingress.get().unwrap();
 
         // Accepting while paused is honest.
-        let receipt = ingress.accept(Offer::Start(StartRequest::latest("new"))).await.unwrap();
+        let receipt = ingress
+            .accept(Offer::Start(StartRequest::latest("new")))
+            .await
+            .unwrap();
         assert_eq!(receipt.fate, OfferFate::Accepted);
         assert_eq!(stand.source("broker.liar").await.state, SourceState::Paused);
 
         // Offering is not.
-        let receipt = ingress.offer(Offer::Start(StartRequest::latest("new"))).await.unwrap();
+        let receipt = ingress
+            .offer(Offer::Start(StartRequest::latest("new")))
+            .await
+            .unwrap();
         assert_eq!(receipt.fate, OfferFate::RefusedAndKept);
         let status = stand.source("broker.liar").await;
         assert_eq!(status.state, SourceState::PauseFailed);
-        assert_eq!(status.last_error_kind, Some(SourceErrorKind::DeliveredWhilePaused));
-        let message = ingress.offer(Offer::Message(message("go", "k", "{}"))).await.unwrap();
+        assert_eq!(
+            status.last_error_kind,
+            Some(SourceErrorKind::DeliveredWhilePaused)
+        );
+        let message = ingress
+            .offer(Offer::Message(message("go", "k", "{}")))
+            .await
+            .unwrap();
         assert_eq!(message.fate, OfferFate::RefusedAndKept);
         let status = stand.runtime.status().await.unwrap();
-        assert_eq!((status.stimulus_queue.depth, status.active_execution_cycle_count), (3, 0));
+        assert_eq!(
+            (status.stimulus_queue.depth, status.active_execution_cycle_count),
+            (3, 0)
+        );
         assert_eq!(stand.listed(SubStatus::Pending).await.len(), 2, "nothing ran");
 
         stand.runtime.resume("op").await.unwrap();
         assert_eq!(stand.source("broker.liar").await.last_error, None);
         for instance in receipt.instances {
-            let ended = stand.runtime.wait(instance, Duration::from_secs(20)).await.unwrap();
-            assert_eq!(ended.sub_status, SubStatus::Finished, "what was kept runs after the pause");
+            let ended = stand
+                .runtime
+                .wait(instance, Duration::from_secs(20))
+                .await
+                .unwrap();
+            assert_eq!(
+                ended.sub_status,
+                SubStatus::Finished,
+                "what was kept runs after the pause"
+            );
         }
-        let receipt = ingress.offer(Offer::Start(StartRequest::latest("new"))).await.unwrap();
+        let receipt = ingress
+            .offer(Offer::Start(StartRequest::latest("new")))
+            .await
+            .unwrap();
         assert_eq!(receipt.fate, OfferFate::Admitted);
         stand.runtime.drain(DrainTrigger::ShellDeactivation).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i13_after_a_pause_nothing_of_any_kind_begins() {
+async fn i13_case_071_case_075_after_a_pause_nothing_of_any_kind_begins() {
     let broker = TestSource::new("broker.b", Does::Well).shared();
     let stand = with(&[&broker]).await;
     stand.deploy(waits_for_message("waits", 50)).await;
     stand.deploy(waits_for_timer("naps", "PT1S")).await;
-    stand.deploy(line("pays", &[("work", task("work", "pay", &[]))])).await;
+    stand
+        .deploy(line("pays", &[("work", task("work", "pay", &[]))]))
+        .await;
     let waiting = stand.start("waits", r#"{"key": "k"}"#).await.instance;
     let napping = stand.start("naps", "{}").await.instance;
     let paying = stand.start("pays", "{}").await.instance;
     let again = stand.start("pays", "{}").await.instance;
-    let leased = stand.runtime.activate_jobs(support::jobs("pay", Duration::ZERO)).await.unwrap();
+    let leased = stand
+        .runtime
+        .activate_jobs(support::jobs("pay", Duration::ZERO))
+        .await
+        .unwrap();
     assert_eq!(leased.len(), 2);
     stand.idle().await;
     stand.runtime.pause(None, None, "op").await.unwrap();
@@ -236,34 +343,67 @@ async fn i13_after_a_pause_nothing_of_any_kind_begins() {
     stand.publish("go", "k", "{}").await;
     let job = &leased[0];
     let none = Variables::new();
-    stand.runtime.complete_job(job.job, &job.lease_token, none.clone()).await.unwrap();
+    stand
+        .runtime
+        .complete_job(job.job, &job.lease_token, none.clone())
+        .await
+        .unwrap();
     stand.runtime.set_variables(again, none, "op").await.unwrap();
     stand.start("naps", "{}").await;
-    broker.ingress.get().unwrap().accept(Offer::Message(message("go", "k", "{}"))).await.unwrap();
-    assert!(stand.runtime.activate_jobs(support::jobs("pay", Duration::ZERO)).await.unwrap().is_empty());
+    broker
+        .ingress
+        .get()
+        .unwrap()
+        .accept(Offer::Message(message("go", "k", "{}")))
+        .await
+        .unwrap();
+    assert!(
+        stand
+            .runtime
+            .activate_jobs(support::jobs("pay", Duration::ZERO))
+            .await
+            .unwrap()
+            .is_empty()
+    );
 
     assert_eq!(stand.runtime.quiescence().live(), 0);
     let after = stand.runtime.counts().await.unwrap();
-    assert_eq!(after[usize::from(SubStatus::Pending.code())], 1, "the new start waits");
+    assert_eq!(
+        after[usize::from(SubStatus::Pending.code())],
+        1,
+        "the new start waits"
+    );
     assert_eq!(&before[1..], &after[1..], "nothing else has moved");
     for instance in [waiting, napping, paying] {
-        assert_eq!(stand.runtime.instance(instance).await.unwrap().row.sub_status, SubStatus::Suspended);
+        assert_eq!(
+            stand.runtime.instance(instance).await.unwrap().row.sub_status,
+            SubStatus::Suspended
+        );
     }
     stand.runtime.resume("op").await.unwrap();
-    stand.runtime.wait(napping, Duration::from_secs(20)).await.unwrap();
+    stand
+        .runtime
+        .wait(napping, Duration::from_secs(20))
+        .await
+        .unwrap();
     let done = if job.instance == paying { paying } else { again };
     stand.runtime.wait(done, Duration::from_secs(20)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn i14_a_source_that_does_not_resume_is_shown_and_a_later_resume_repairs_it() {
-    let bad = TestSource::new("bad", Does::Well).resuming(Does::FailOnce).shared();
+    let bad = TestSource::new("bad", Does::Well)
+        .resuming(Does::FailOnce)
+        .shared();
     let good = TestSource::new("good", Does::Well).shared();
     let stand = with(&[&bad, &good]).await;
     stand.runtime.pause(None, None, "op").await.unwrap();
     stand.runtime.resume("op").await.unwrap();
     let status = stand.source("bad").await;
-    assert_eq!((status.state, status.last_error.as_deref()), (SourceState::ResumeFailed, Some("the broker said no")));
+    assert_eq!(
+        (status.state, status.last_error.as_deref()),
+        (SourceState::ResumeFailed, Some("the broker said no"))
+    );
     assert_eq!(stand.source("good").await.state, SourceState::Running);
     assert!(stand.runtime.quiescence().is_accepting());
     stand.runtime.resume("op").await.unwrap();
@@ -296,11 +436,15 @@ struct Inner {
 
 impl Honest {
     fn go(&self) {
-        let (inner, Some(ingress)) = (self.0.clone(), self.0.ingress.get().cloned()) else { return };
+        let (inner, Some(ingress)) = (self.0.clone(), self.0.ingress.get().cloned()) else {
+            return;
+        };
         tokio::spawn(async move {
             let _turn = inner.one_at_a_time.lock().await;
             while inner.is_open.load(Ordering::SeqCst) {
-                let Some(item) = inner.waiting.lock().front().copied() else { return };
+                let Some(item) = inner.waiting.lock().front().copied() else {
+                    return;
+                };
                 let mut request = message(kit::MESSAGE, "", "{}");
                 request.message_id = Some(item.to_string());
                 if ingress.offer(Offer::Message(request)).await.is_ok() {
@@ -398,7 +542,7 @@ impl kit::Probe for Liar {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[should_panic(expected = "it delivered while it was paused")]
+#[should_panic(expected = "it delivered")]
 async fn the_kit_finds_a_liar() {
     kit::run(|| Box::new(Liar::default())).await;
 }

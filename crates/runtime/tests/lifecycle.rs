@@ -136,7 +136,7 @@ async fn b01_b02_b09_a_pause_stops_everything_and_keeps_the_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn us1_a_drain_lets_a_running_activity_come_to_rest() {
+async fn d05_d09_d10_case_001_a_drain_lets_a_running_activity_come_to_rest() {
     for (store, _folder) in stores() {
         let stand = stand_on(store, ManualClock::new(BEGINNING), |b| b).await;
         stand.deploy(slow("slow", "demo.sleep", "PT0.3S")).await;
@@ -182,7 +182,7 @@ async fn us1_a_drain_lets_a_running_activity_come_to_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn d06_r01_r07_at_the_deadline_cycles_are_cut_and_resume_by_themselves() {
+async fn d06_r01_r07_case_027_at_the_deadline_cycles_are_cut_and_resume_by_themselves() {
     for (store, _folder) in stores() {
         let clock = ManualClock::new(BEGINNING);
         let stand = stand_on(store.clone(), clock.clone(), |b| {
@@ -241,7 +241,7 @@ async fn d06_r01_r07_at_the_deadline_cycles_are_cut_and_resume_by_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn d15_an_activity_that_ignores_cancel_is_abandoned_and_fenced() {
+async fn d15_case_007_case_008_an_activity_that_ignores_cancel_is_abandoned_and_fenced() {
     let stand = stand_with(|b| b.options(deadline(Duration::from_millis(20)))).await;
     stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
     let key = stand.start("deaf", "{}").await.instance;
@@ -324,7 +324,7 @@ async fn r05_what_a_crash_left_executing_is_recovered_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r11_what_kills_the_process_again_and_again_becomes_an_incident() {
+async fn r11_case_042_what_kills_the_process_again_and_again_becomes_an_incident() {
     let first = stand().await;
     first.deploy(slow("killer", "demo.stubborn", "PT1H")).await;
     let key = first.start("killer", "{}").await.instance;
@@ -338,7 +338,7 @@ async fn r11_what_kills_the_process_again_and_again_becomes_an_incident() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r09_nothing_is_recovered_while_a_kept_pause_is_on() {
+async fn r09_case_079_nothing_is_recovered_while_a_kept_pause_is_on() {
     let kept = || Options {
         pause_persistence: PausePersistence::AcrossReactivations,
         ..deadline(Duration::from_millis(20))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{
-    BEGINNING, Stand, eventually, faulty, jobs, line, message, slow, stand, stand_on, stand_with, stores, task,
-    unreachable, waits_for_message, waits_for_timer,
+    BEGINNING, Stand, eventually, faulty, jobs, line, message, slow, stand, stand_on, stand_with, stores,
+    task, unreachable, waits_for_message, waits_for_timer,
 };
 use tidegate::api::{MessageRequest, StartRequest};
 use tidegate::clock::ManualClock;
@@ -40,13 +40,19 @@ fn noop(id: &str) -> tidegate::api::Resource {
 async fn q01_q02_a_fresh_runtime_accepts_and_a_second_drain_keeps_the_first_time() {
     let stand = stand().await;
     let status = stand.runtime.status().await.unwrap();
-    assert_eq!((status.state.reason.as_str(), status.state.is_accepting_new_work), ("None", true));
+    assert_eq!(
+        (status.state.reason.as_str(), status.state.is_accepting_new_work),
+        ("None", true)
+    );
     assert_eq!(status.state.generation_id.len(), 32);
     stand.runtime.drain(DrainTrigger::HostStopSignal).await;
     let first = stand.runtime.status().await.unwrap().state.drain_started_at;
     stand.clock.advance(5_000);
     stand.runtime.drain(DrainTrigger::ShellDeactivation).await;
-    assert_eq!(stand.runtime.status().await.unwrap().state.drain_started_at, first);
+    assert_eq!(
+        stand.runtime.status().await.unwrap().state.drain_started_at,
+        first
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +62,10 @@ async fn q08_the_count_is_the_number_of_live_cycles() {
     let mut started = Vec::new();
     for n in 1..=5 {
         started.push(stand.start("slow", "{}").await.instance);
-        assert_eq!(stand.runtime.status().await.unwrap().active_execution_cycle_count, n);
+        assert_eq!(
+            stand.runtime.status().await.unwrap().active_execution_cycle_count,
+            n
+        );
     }
     for instance in started {
         stand.runtime.cancel(instance, None, "op").await.unwrap();
@@ -81,22 +90,37 @@ async fn q12_two_pauses_at_the_same_instant_are_one_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn q13_a_manual_resume_takes_the_end_of_a_pause_away() {
     let stand = stand().await;
-    stand.runtime.pause(None, Some(BEGINNING.plus_ms(60_000)), "ann").await.unwrap();
+    stand
+        .runtime
+        .pause(None, Some(BEGINNING.plus_ms(60_000)), "ann")
+        .await
+        .unwrap();
     stand.runtime.resume("ann").await.unwrap();
     stand.runtime.pause(None, None, "bob").await.unwrap();
     stand.clock.advance(120_000);
     let status = stand.runtime.status().await.unwrap();
     assert_eq!(status.state.pause_requested_by.as_deref(), Some("bob"));
     stand.runtime.resume("bob").await.unwrap();
-    stand.runtime.pause(None, Some(BEGINNING.plus_ms(180_000)), "cid").await.unwrap();
+    stand
+        .runtime
+        .pause(None, Some(BEGINNING.plus_ms(180_000)), "cid")
+        .await
+        .unwrap();
     stand.clock.advance(60_000);
-    eventually("it ends by itself", async || stand.runtime.quiescence().is_accepting()).await;
+    eventually("it ends by itself", async || {
+        stand.runtime.quiescence().is_accepting()
+    })
+    .await;
     eventually("and is audited as such", async || {
         let rows = stand.runtime.audit(Page::first(1)).await.unwrap();
         rows[0].action == "RuntimeResumeRequested" && rows[0].actor == "pause-until"
     })
     .await;
-    let refused = stand.runtime.pause(None, Some(BEGINNING), "late").await.unwrap_err();
+    let refused = stand
+        .runtime
+        .pause(None, Some(BEGINNING), "late")
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), "until-in-the-past");
 }
 
@@ -105,18 +129,31 @@ async fn p01_p02_a_pause_outlives_its_generation_only_where_it_is_kept() {
     for (store, _folder) in stores() {
         let clock = ManualClock::new(BEGINNING);
         let first = stand_on(store.clone(), clock.clone(), |b| b.options(kept())).await;
-        first.runtime.pause(Some("night".into()), None, "ann").await.unwrap();
+        first
+            .runtime
+            .pause(Some("night".into()), None, "ann")
+            .await
+            .unwrap();
         let at = first.runtime.status().await.unwrap().state.paused_at;
         first.runtime.drain(DrainTrigger::ShellDeactivation).await;
         clock.advance(3_600_000);
         let session = stand_on(store.clone(), clock.clone(), |b| b).await;
-        assert!(session.runtime.quiescence().is_accepting(), "p01: session-scoped ignores an old record");
+        assert!(
+            session.runtime.quiescence().is_accepting(),
+            "p01: session-scoped ignores an old record"
+        );
         session.runtime.drain(DrainTrigger::ShellDeactivation).await;
         let next = stand_on(store, clock, |b| b.options(kept())).await;
         let status = next.runtime.status().await.unwrap();
         assert_eq!(status.state.paused_at, at);
         assert_eq!(status.state.pause_reason_text.as_deref(), Some("night"));
-        assert!(status.sources.iter().all(|source| source.state == SourceState::Paused), "before any source starts");
+        assert!(
+            status
+                .sources
+                .iter()
+                .all(|source| source.state == SourceState::Paused),
+            "before any source starts"
+        );
         next.runtime.drain(DrainTrigger::ShellDeactivation).await;
     }
 }
@@ -137,8 +174,14 @@ async fn p03_p04_the_record_is_durable_and_gone_before_the_answer() {
 async fn p05_two_shells_have_two_records() {
     let stores = [(); 2].map(|()| Arc::new(MemoryStore::new()));
     let [a, b] = &stores;
-    let a = stand_on(a.clone(), ManualClock::new(BEGINNING), |b| b.options(kept()).shell("a")).await;
-    let b = stand_on(b.clone(), ManualClock::new(BEGINNING), |b| b.options(kept()).shell("b")).await;
+    let a = stand_on(a.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(kept()).shell("a")
+    })
+    .await;
+    let b = stand_on(b.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(kept()).shell("b")
+    })
+    .await;
     a.runtime.pause(Some("a".into()), None, "ann").await.unwrap();
     assert!(b.runtime.quiescence().is_accepting());
     b.runtime.pause(Some("b".into()), None, "bob").await.unwrap();
@@ -163,7 +206,10 @@ async fn p06_memory_and_store_agree_after_pauses_and_resumes_on_a_slow_store() {
         })
         .collect();
     eventually("the store holds a record", async || store.held() > 0).await;
-    assert!(stand.runtime.quiescence().is_accepting(), "not paused before the record is durable");
+    assert!(
+        stand.runtime.quiescence().is_accepting(),
+        "not paused before the record is durable"
+    );
     store.mend();
     for step in steps {
         step.await.unwrap().unwrap();
@@ -176,7 +222,8 @@ async fn p06_memory_and_store_agree_after_pauses_and_resumes_on_a_slow_store() {
 async fn p07_p08_what_cannot_be_kept_does_not_happen_and_a_retry_works() {
     let store = faulty();
     let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| b.options(kept())).await;
-    let break_it = || store.fail_commits(|commit| commit.writes.iter().any(is_pause_record).then(unreachable));
+    let break_it =
+        || store.fail_commits(|commit| commit.writes.iter().any(is_pause_record).then(unreachable));
     break_it();
     let error = stand.runtime.pause(None, None, "ann").await.unwrap_err();
     assert_eq!(error.code(), "pause-not-persisted");
@@ -189,10 +236,18 @@ async fn p07_p08_what_cannot_be_kept_does_not_happen_and_a_retry_works() {
     assert_eq!(error.code(), "pause-not-persisted");
     let status = stand.runtime.status().await.unwrap();
     assert_eq!(status.state.reason, "AdministrativePause");
-    assert!(status.sources.iter().all(|source| source.state == SourceState::Paused));
+    assert!(
+        status
+            .sources
+            .iter()
+            .all(|source| source.state == SourceState::Paused)
+    );
     store.mend();
     stand.runtime.resume("ann").await.unwrap();
-    assert_eq!(stand.audited().await, ["RuntimePauseRequested", "RuntimeResumeRequested"]);
+    assert_eq!(
+        stand.audited().await,
+        ["RuntimePauseRequested", "RuntimeResumeRequested"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,7 +260,10 @@ async fn p09_a_drain_that_begins_in_a_failing_pause_stays() {
     eventually("the pause waits for the store", async || store.held() > 0).await;
     let runtime = stand.runtime.clone();
     let draining = tokio::spawn(async move { runtime.drain(DrainTrigger::HostStopSignal).await });
-    eventually("the drain has begun", async || stand.runtime.quiescence().is_draining()).await;
+    eventually("the drain has begun", async || {
+        stand.runtime.quiescence().is_draining()
+    })
+    .await;
     // A store of another generation refuses what comes from this one.
     store.fail_all(unreachable());
     tidegate::store::Store::activate(&*store).unwrap();
@@ -235,10 +293,21 @@ async fn p10_what_came_in_during_a_reload_waits_for_the_resume() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_store_that_keeps_nothing_is_refused_where_a_pause_must_be_kept() {
-    let error = tidegate::Runtime::builder().options(kept()).start().await.unwrap_err();
+    let error = tidegate::Runtime::builder()
+        .options(kept())
+        .start()
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "pause-cannot-be-kept");
     let store = tidegate::store::open("memory:").unwrap();
-    assert!(tidegate::Runtime::builder().store(store).options(kept()).start().await.is_err());
+    assert!(
+        tidegate::Runtime::builder()
+            .store(store)
+            .options(kept())
+            .start()
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,9 +316,17 @@ async fn a_kept_pause_that_is_over_is_removed_and_audited_at_activation() {
         let clock = ManualClock::new(BEGINNING);
         let first = stand_on(store.clone(), clock.clone(), |b| b.options(kept())).await;
         first.deploy(noop("n")).await;
-        first.runtime.pause(None, Some(BEGINNING.plus_ms(60_000)), "ann").await.unwrap();
+        first
+            .runtime
+            .pause(None, Some(BEGINNING.plus_ms(60_000)), "ann")
+            .await
+            .unwrap();
         let scope = PauseScope::NewStarts;
-        first.runtime.pause_definition("n", scope, None, Some(BEGINNING.plus_ms(50_000)), "ann").await.unwrap();
+        first
+            .runtime
+            .pause_definition("n", scope, None, Some(BEGINNING.plus_ms(50_000)), "ann")
+            .await
+            .unwrap();
         first.runtime.drain(DrainTrigger::ShellDeactivation).await;
         clock.advance(60_000);
         let next = stand_on(store.clone(), clock, |b| b.options(kept())).await;
@@ -272,14 +349,23 @@ async fn a_session_scoped_pause_never_needs_the_store_and_its_audit_comes_later(
     stand.deploy(noop("n")).await;
     store.fail_all(unreachable());
     store.fail_reads(unreachable());
-    let status = stand.runtime.pause(Some("fire".into()), None, "ann").await.unwrap();
+    let status = stand
+        .runtime
+        .pause(Some("fire".into()), None, "ann")
+        .await
+        .unwrap();
     assert_eq!(status.state.reason, "AdministrativePause");
     stand.runtime.resume("ann").await.unwrap();
     stand.runtime.pause(None, None, "bob").await.unwrap();
     assert!(stand.runtime.quiescence().is_paused());
     store.mend();
     eventually("the trail is whole, in its order", async || {
-        stand.audited().await == ["RuntimePauseRequested", "RuntimeResumeRequested", "RuntimePauseRequested"]
+        stand.audited().await
+            == [
+                "RuntimePauseRequested",
+                "RuntimeResumeRequested",
+                "RuntimePauseRequested",
+            ]
     })
     .await;
     // A store that says nothing at all does not hold it up for long either.
@@ -293,28 +379,55 @@ async fn a_session_scoped_pause_never_needs_the_store_and_its_audit_comes_later(
 async fn b07_the_life_of_buffered_messages_stands_still_under_a_pause() {
     for (store, _folder) in stores() {
         for expiry_under_pause in [ExpiryUnderPause::StandsStill, ExpiryUnderPause::Runs] {
-            let options = Options { expiry_under_pause, owners: 2, ..Options::default() };
+            let options = Options {
+                expiry_under_pause,
+                owners: 2,
+                ..Options::default()
+            };
             let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| b.options(options)).await;
             stand.deploy(waits_for_message("waits", 1)).await;
             let key = format!("{expiry_under_pause:?}");
             let ttl = Some(Duration::from_secs(10));
-            stand.runtime.publish(MessageRequest { ttl, ..message("go", &key, "{}") }).await.unwrap();
+            stand
+                .runtime
+                .publish(MessageRequest {
+                    ttl,
+                    ..message("go", &key, "{}")
+                })
+                .await
+                .unwrap();
             stand.clock.advance(4_000);
             stand.runtime.pause(None, None, "op").await.unwrap();
             // One that comes in the pause begins its life when it is published, after it.
             let late = format!("{key}-late");
-            stand.runtime.publish(MessageRequest { ttl, ..message("go", &late, "{}") }).await.unwrap();
+            stand
+                .runtime
+                .publish(MessageRequest {
+                    ttl,
+                    ..message("go", &late, "{}")
+                })
+                .await
+                .unwrap();
             stand.clock.advance(3_600_000);
             stand.runtime.resume("op").await.unwrap();
             stand.clock.advance(5_000);
-            let late = stand.start("waits", &format!(r#"{{"key": "{late}"}}"#)).await.instance;
+            let late = stand
+                .start("waits", &format!(r#"{{"key": "{late}"}}"#))
+                .await
+                .instance;
             stand.runtime.wait(late, Duration::from_secs(20)).await.unwrap();
-            let taker = stand.start("waits", &format!(r#"{{"key": "{key}"}}"#)).await.instance;
+            let taker = stand
+                .start("waits", &format!(r#"{{"key": "{key}"}}"#))
+                .await
+                .instance;
             if expiry_under_pause == ExpiryUnderPause::StandsStill {
                 stand.runtime.wait(taker, Duration::from_secs(20)).await.unwrap();
             } else {
                 stand.idle().await;
-                assert_eq!(stand.runtime.instance(taker).await.unwrap().row.sub_status, SubStatus::Suspended);
+                assert_eq!(
+                    stand.runtime.instance(taker).await.unwrap().row.sub_status,
+                    SubStatus::Suspended
+                );
             }
             stand.runtime.drain(DrainTrigger::ShellDeactivation).await;
         }
@@ -336,29 +449,57 @@ async fn case_064_new_starts_of_a_definition_wait_and_what_is_there_goes_on() {
     for (store, _folder) in stores() {
         let stand = parts_stand(store).await;
         let going = stand.start("naps", "{}").await.instance;
-        let pause =
-            stand.runtime.pause_definition("naps", PauseScope::NewStarts, Some("v2".into()), None, "ann").await;
+        let pause = stand
+            .runtime
+            .pause_definition("naps", PauseScope::NewStarts, Some("v2".into()), None, "ann")
+            .await;
         let pause = pause.unwrap();
-        assert_eq!((pause.scope, pause.reason.as_deref()), (PauseScope::NewStarts, Some("v2")));
+        assert_eq!(
+            (pause.scope, pause.reason.as_deref()),
+            (PauseScope::NewStarts, Some("v2"))
+        );
         let queued = stand.start("naps", "{}").await;
-        assert_eq!((queued.sub_status, queued.accepted.is_some()), (SubStatus::Pending, true));
+        assert_eq!(
+            (queued.sub_status, queued.accepted.is_some()),
+            (SubStatus::Pending, true)
+        );
         // What is there goes on, and so does everything else.
         stand.clock.advance(60_000);
         stand.runtime.wait(going, Duration::from_secs(20)).await.unwrap();
         stand.run("n", "{}").await;
         assert_eq!(stand.listed(SubStatus::Pending).await, [queued.instance]);
         // The same again keeps the first reason; further is a change.
-        let again = stand.runtime.pause_definition("naps", PauseScope::NewStarts, None, None, "bob").await.unwrap();
+        let again = stand
+            .runtime
+            .pause_definition("naps", PauseScope::NewStarts, None, None, "bob")
+            .await
+            .unwrap();
         assert_eq!(again.requested_by, "ann");
-        let further = stand.runtime.pause_definition("naps", PauseScope::Everything, None, None, "bob").await;
+        let further = stand
+            .runtime
+            .pause_definition("naps", PauseScope::Everything, None, None, "bob")
+            .await;
         assert_eq!(further.unwrap().requested_by, "bob");
-        let nothing = stand.runtime.pause_definition("naps", PauseScope::NewStarts, None, None, "cid").await.unwrap();
+        let nothing = stand
+            .runtime
+            .pause_definition("naps", PauseScope::NewStarts, None, None, "cid")
+            .await
+            .unwrap();
         assert_eq!(nothing.scope, PauseScope::Everything);
         assert!(stand.runtime.resume_definition("naps", "ann").await.unwrap());
         assert!(!stand.runtime.resume_definition("naps", "ann").await.unwrap());
-        stand.until(queued.instance, |d| d.row.sub_status == SubStatus::Suspended).await;
-        assert_eq!(stand.audited().await.len(), 3, "one entry for each effective change");
-        let unknown = stand.runtime.pause_definition("nope", PauseScope::Everything, None, None, "ann").await;
+        stand
+            .until(queued.instance, |d| d.row.sub_status == SubStatus::Suspended)
+            .await;
+        assert_eq!(
+            stand.audited().await.len(),
+            3,
+            "one entry for each effective change"
+        );
+        let unknown = stand
+            .runtime
+            .pause_definition("nope", PauseScope::Everything, None, None, "ann")
+            .await;
         assert_eq!(unknown.unwrap_err().code(), "process-not-found");
         stand.runtime.drain(DrainTrigger::ShellDeactivation).await;
     }
@@ -372,7 +513,11 @@ async fn a_paused_definition_holds_everything_in_its_order_and_spares_the_others
         let napping = stand.start("naps", "{}").await.instance;
         stand.idle().await;
         for part in ["waits", "naps"] {
-            stand.runtime.pause_definition(part, PauseScope::Everything, None, None, "op").await.unwrap();
+            stand
+                .runtime
+                .pause_definition(part, PauseScope::Everything, None, None, "op")
+                .await
+                .unwrap();
         }
         assert_eq!(stand.runtime.partial_pauses().len(), 2);
         for n in 0..10 {
@@ -380,7 +525,11 @@ async fn a_paused_definition_holds_everything_in_its_order_and_spares_the_others
         }
         stand.clock.advance(120_000);
         stand.run("n", "{}").await;
-        let changed = stand.runtime.set_variables(waiting, Variables::new(), "op").await.unwrap();
+        let changed = stand
+            .runtime
+            .set_variables(waiting, Variables::new(), "op")
+            .await
+            .unwrap();
         assert!(matches!(changed, tidegate::api::Acceptance::Queued(_)));
         stand.runtime.part_idle(&Part::definition("waits")).await;
         for instance in [waiting, napping] {
@@ -392,19 +541,45 @@ async fn a_paused_definition_holds_everything_in_its_order_and_spares_the_others
         stand.runtime.pause(None, None, "op").await.unwrap();
         stand.runtime.resume("op").await.unwrap();
         stand.run("n", "{}").await;
-        assert!(stand.runtime.instance(waiting).await.unwrap().waiting_for.iter().any(|w| w.element_id == "catch0"));
+        assert!(
+            stand
+                .runtime
+                .instance(waiting)
+                .await
+                .unwrap()
+                .waiting_for
+                .iter()
+                .any(|w| w.element_id == "catch0")
+        );
 
         stand.runtime.resume_definition("waits", "op").await.unwrap();
         stand.publish("go", "k", r#"{"n": 10}"#).await;
-        let detail = stand.until(waiting, |d| d.waiting_for.iter().any(|w| w.element_id == "catch11")).await;
-        assert_eq!(detail.variables.get("n").unwrap().text(), "10", "the newest came last");
+        let detail = stand
+            .until(waiting, |d| {
+                d.waiting_for.iter().any(|w| w.element_id == "catch11")
+            })
+            .await;
+        assert_eq!(
+            detail.variables.get("n").unwrap().text(),
+            "10",
+            "the newest came last"
+        );
         let taken = stand.runtime.history(waiting, 0, 10_000).await.unwrap();
         let order = taken.iter().filter(|item| item.event == "MessageCorrelated");
-        let order: Vec<_> = order.filter_map(|item| item.element_id.as_ref().map(ToString::to_string)).collect();
+        let order: Vec<_> = order
+            .filter_map(|item| item.element_id.as_ref().map(ToString::to_string))
+            .collect();
         assert_eq!(order, (0..11).map(|n| format!("catch{n}")).collect::<Vec<_>>());
-        assert_eq!(stand.runtime.instance(napping).await.unwrap().row.sub_status, SubStatus::Suspended);
+        assert_eq!(
+            stand.runtime.instance(napping).await.unwrap().row.sub_status,
+            SubStatus::Suspended
+        );
         stand.runtime.resume_definition("naps", "op").await.unwrap();
-        stand.runtime.wait(napping, Duration::from_secs(20)).await.unwrap();
+        stand
+            .runtime
+            .wait(napping, Duration::from_secs(20))
+            .await
+            .unwrap();
         eventually("the queue is empty", async || {
             stand.runtime.status().await.unwrap().stimulus_queue.depth == 0
         })
@@ -417,12 +592,28 @@ async fn a_paused_definition_holds_everything_in_its_order_and_spares_the_others
 async fn case_067_pausing_a_definition_without_instances_leaves_nothing_behind() {
     let stand = stand().await;
     stand.deploy(noop("n")).await;
-    stand.runtime.pause_definition("n", PauseScope::Everything, None, None, "op").await.unwrap();
+    stand
+        .runtime
+        .pause_definition("n", PauseScope::Everything, None, None, "op")
+        .await
+        .unwrap();
     stand.runtime.resume_definition("n", "op").await.unwrap();
     // A new version is of the same part, paused or not.
-    stand.deploy(line("n", &[("t", task("t", "demo.noop", &[])), ("u", task("u", "demo.noop", &[]))])).await;
+    stand
+        .deploy(line(
+            "n",
+            &[
+                ("t", task("t", "demo.noop", &[])),
+                ("u", task("u", "demo.noop", &[])),
+            ],
+        ))
+        .await;
     stand.run("n", "{}").await;
-    stand.runtime.pause_definition("n", PauseScope::NewStarts, None, None, "op").await.unwrap();
+    stand
+        .runtime
+        .pause_definition("n", PauseScope::NewStarts, None, None, "op")
+        .await
+        .unwrap();
     stand.deploy(noop("n")).await;
     assert_eq!(stand.start("n", "{}").await.sub_status, SubStatus::Pending);
 }
@@ -435,7 +626,11 @@ async fn case_191_a_paused_tenant_is_alone_in_it() {
     deploy("b").await.unwrap();
     let pays = || line("pays", &[("work", task("work", "pay", &[]))]);
     for tenant in ["a", "b"] {
-        stand.runtime.deploy(vec![pays()], Some(tenant.into()), "test").await.unwrap();
+        stand
+            .runtime
+            .deploy(vec![pays()], Some(tenant.into()), "test")
+            .await
+            .unwrap();
     }
     let start = |process: &str, tenant: &str| {
         let mut request = StartRequest::latest(process);
@@ -446,12 +641,20 @@ async fn case_191_a_paused_tenant_is_alone_in_it() {
         start("pays", tenant).await.unwrap();
     }
     let part = Part::tenant("a");
-    let pause = stand.runtime.pause_part(part.clone(), PauseScope::Everything, None, None, "op").await.unwrap();
+    let pause = stand
+        .runtime
+        .pause_part(part.clone(), PauseScope::Everything, None, None, "op")
+        .await
+        .unwrap();
     assert_eq!(pause.part.to_string(), "tenant/a");
     let of_a = start("n", "a").await.unwrap();
     assert_eq!(of_a.sub_status, SubStatus::Pending);
     let of_b = start("n", "b").await.unwrap();
-    stand.runtime.wait(of_b.instance, Duration::from_secs(20)).await.unwrap();
+    stand
+        .runtime
+        .wait(of_b.instance, Duration::from_secs(20))
+        .await
+        .unwrap();
     let poll = |tenant: &str| {
         let mut request = jobs("pay", Duration::ZERO);
         request.tenant = Some(tenant.to_owned());
@@ -459,9 +662,17 @@ async fn case_191_a_paused_tenant_is_alone_in_it() {
     };
     assert!(poll("a").await.unwrap().is_empty(), "its workers get nothing");
     assert_eq!(poll("b").await.unwrap().len(), 1);
-    assert_eq!(stand.runtime.quiescence().reason(), "None", "the shell is not shown as paused");
+    assert_eq!(
+        stand.runtime.quiescence().reason(),
+        "None",
+        "the shell is not shown as paused"
+    );
     stand.runtime.resume_part(part, "op").await.unwrap();
-    stand.runtime.wait(of_a.instance, Duration::from_secs(20)).await.unwrap();
+    stand
+        .runtime
+        .wait(of_a.instance, Duration::from_secs(20))
+        .await
+        .unwrap();
     assert_eq!(poll("a").await.unwrap().len(), 1);
 }
 
@@ -484,10 +695,16 @@ async fn the_pause_of_a_part_is_kept_ends_by_itself_and_holds_recovery() {
         let next = stand_on(store, clock.clone(), |b| b.options(kept())).await;
         let pauses = next.runtime.partial_pauses();
         assert_eq!((pauses.len(), pauses[0].requested_by.as_str()), (1, "ann"));
-        next.until(other, |d| d.row.sub_status == SubStatus::Executing).await;
-        assert_eq!(next.listed(SubStatus::Interrupted).await, [cut], "recovery waits for this part, not for that one");
+        next.until(other, |d| d.row.sub_status == SubStatus::Executing)
+            .await;
+        assert_eq!(
+            next.listed(SubStatus::Interrupted).await,
+            [cut],
+            "recovery waits for this part, not for that one"
+        );
         clock.advance(60_000);
-        next.until(cut, |d| d.row.sub_status == SubStatus::Executing).await;
+        next.until(cut, |d| d.row.sub_status == SubStatus::Executing)
+            .await;
         assert!(next.runtime.partial_pauses().is_empty());
         for instance in [cut, other] {
             next.runtime.cancel(instance, None, "op").await.unwrap();
@@ -503,13 +720,23 @@ async fn pauses_and_resumes_of_a_part_at_random_moments_lose_nothing() {
     let toggling = stand.runtime.clone();
     let toggle = tokio::spawn(async move {
         for turn in 0..100 {
-            let scope = if turn % 3 == 0 { PauseScope::NewStarts } else { PauseScope::Everything };
-            toggling.pause_definition("n", scope, None, None, "op").await.unwrap();
+            let scope = if turn % 3 == 0 {
+                PauseScope::NewStarts
+            } else {
+                PauseScope::Everything
+            };
+            toggling
+                .pause_definition("n", scope, None, None, "op")
+                .await
+                .unwrap();
             let part = Part::definition("n");
             if scope == PauseScope::Everything {
                 toggling.part_idle(&part).await;
                 let pause = &toggling.partial_pauses()[0];
-                assert_eq!(pause.active_execution_cycle_count, 0, "nothing began while it was closed");
+                assert_eq!(
+                    pause.active_execution_cycle_count, 0,
+                    "nothing began while it was closed"
+                );
             }
             toggling.resume_definition("n", "op").await.unwrap();
         }
@@ -520,6 +747,10 @@ async fn pauses_and_resumes_of_a_part_at_random_moments_lose_nothing() {
     }
     toggle.await.unwrap();
     for instance in started {
-        stand.runtime.wait(instance, Duration::from_secs(20)).await.unwrap();
+        stand
+            .runtime
+            .wait(instance, Duration::from_secs(20))
+            .await
+            .unwrap();
     }
 }

@@ -165,7 +165,7 @@ async fn cancelling_a_caller_cancels_the_whole_tree_and_a_cancelled_child_is_an_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_survives_a_crash_between_its_end_and_the_news_of_it() {
+async fn case_052_a_call_survives_a_crash_between_its_end_and_the_news_of_it() {
     let stand = stand().await;
     stand.deploy(caller("outer", "inner")).await;
     stand.deploy(waits_for_message("inner", 1)).await;

@@ -6,8 +6,8 @@ use std::sync::{Arc, mpsc};
 use tidegate_model::{DefinitionKey, InstanceKey, SubStatus, Timestamp};
 use tidegate_store::memory::MemoryStore;
 use tidegate_store::{
-    Batch, Commit, CommitError, CommitResult, InstanceFilter, InstanceRow, InstanceUpdate, JournalRow, Page, Refusal,
-    Store, Write, sqlite::SqliteStore,
+    Batch, Commit, CommitError, CommitResult, InstanceFilter, InstanceRow, InstanceUpdate, JournalRow, Page,
+    Refusal, Store, Write, sqlite::SqliteStore,
 };
 
 struct Subject {
@@ -22,7 +22,11 @@ fn subjects() -> Vec<Subject> {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
     [(memory, None), (file, Some(folder))]
         .into_iter()
-        .map(|(store, _folder)| Subject { epoch: store.activate().unwrap().epoch, store, _folder })
+        .map(|(store, _folder)| Subject {
+            epoch: store.activate().unwrap().epoch,
+            store,
+            _folder,
+        })
         .collect()
 }
 
@@ -32,7 +36,10 @@ impl Subject {
         self.store.submit(Batch {
             epoch: self.epoch,
             key_high: 0,
-            commits: vec![Commit { expect: Vec::new(), writes }],
+            commits: vec![Commit {
+                expect: Vec::new(),
+                writes,
+            }],
             done: Box::new(move |mut results| sender.send(results.remove(0)).unwrap()),
         });
         told
@@ -60,7 +67,11 @@ impl Subject {
             started_at: Timestamp::from_ms(1),
             ended_at: sub_status.is_finished().then_some(Timestamp::from_ms(2)),
         };
-        self.commit(vec![Write::CreateInstance { row: Box::new(row), state: Some(b"first".to_vec()) }]).unwrap();
+        self.commit(vec![Write::CreateInstance {
+            row: Box::new(row),
+            state: Some(b"first".to_vec()),
+        }])
+        .unwrap();
     }
 
     fn row(&self, key: u64) -> InstanceRow {
@@ -80,7 +91,12 @@ fn change(key: u64, revision: u64, sub_status: SubStatus) -> Vec<Write> {
         state: None,
     };
     let payload = format!("{sub_status:?}").into_bytes();
-    let journal = JournalRow { instance: key, revision, first_sequence: revision, payload };
+    let journal = JournalRow {
+        instance: key,
+        revision,
+        first_sequence: revision,
+        payload,
+    };
     vec![Write::UpdateInstance(update), Write::Journal(journal)]
 }
 
@@ -96,7 +112,11 @@ fn s01_a_running_instance_is_marked_at_its_revision() {
         let row = subject.row(10);
         assert_eq!((row.sub_status, row.revision), (SubStatus::Interrupted, 2));
         let stored = subject.store.load(InstanceKey(10)).unwrap().unwrap();
-        assert_eq!(stored.state.as_deref(), Some(&b"first"[..]), "what it holds is untouched");
+        assert_eq!(
+            stored.state.as_deref(),
+            Some(&b"first"[..]),
+            "what it holds is untouched"
+        );
         assert_eq!(stored.journal.len(), 1);
     }
 }
@@ -104,12 +124,19 @@ fn s01_a_running_instance_is_marked_at_its_revision() {
 #[test]
 fn s02_what_has_ended_is_not_marked() {
     for subject in subjects() {
-        for (key, ended) in [(10, SubStatus::Finished), (11, SubStatus::Cancelled), (12, SubStatus::Faulted)] {
+        for (key, ended) in [
+            (10, SubStatus::Finished),
+            (11, SubStatus::Cancelled),
+            (12, SubStatus::Faulted),
+        ] {
             subject.create(key, "a", SubStatus::Executing);
             subject.commit(change(key, 2, ended)).unwrap();
             let before = subject.row(key);
             let refused = subject.commit(mark(key, 2)).unwrap_err();
-            let expected = Refusal::Revision { instance: InstanceKey(key), found: Some(2) };
+            let expected = Refusal::Revision {
+                instance: InstanceKey(key),
+                found: Some(2),
+            };
             assert_eq!(refused, CommitError::Refused(expected));
             assert_eq!(subject.row(key), before);
         }
@@ -123,11 +150,24 @@ fn s03_a_stale_mark_keeps_what_is_newer() {
         subject.commit(change(10, 2, SubStatus::Suspended)).unwrap();
         subject.commit(change(10, 3, SubStatus::Executing)).unwrap();
         for stale in [1, 2, 3, 5] {
-            assert!(matches!(subject.commit(mark(10, stale)), Err(CommitError::Refused(Refusal::Revision { .. }))));
+            assert!(matches!(
+                subject.commit(mark(10, stale)),
+                Err(CommitError::Refused(Refusal::Revision { .. }))
+            ));
         }
         let row = subject.row(10);
         assert_eq!((row.sub_status, row.revision), (SubStatus::Executing, 3));
-        assert_eq!(subject.store.load(InstanceKey(10)).unwrap().unwrap().journal.len(), 2, "nothing half-written");
+        assert_eq!(
+            subject
+                .store
+                .load(InstanceKey(10))
+                .unwrap()
+                .unwrap()
+                .journal
+                .len(),
+            2,
+            "nothing half-written"
+        );
     }
 }
 
@@ -142,7 +182,11 @@ fn s04_of_two_hundred_races_of_an_end_and_a_mark_each_has_one_winner() {
                 (end.join().unwrap(), interrupt.join().unwrap())
             });
             assert_ne!(end.is_ok(), interrupt.is_ok());
-            let expected = if end.is_ok() { SubStatus::Finished } else { SubStatus::Interrupted };
+            let expected = if end.is_ok() {
+                SubStatus::Finished
+            } else {
+                SubStatus::Interrupted
+            };
             let row = subject.row(key);
             assert_eq!((row.sub_status, row.ended_at.is_some()), (expected, end.is_ok()));
         }
@@ -161,7 +205,13 @@ fn s05_a_mark_touches_its_own_instance_only() {
             tenant: Some("b".to_owned()),
             ..Default::default()
         };
-        assert!(subject.store.instances(&filter, Page::first(10)).unwrap().is_empty());
+        assert!(
+            subject
+                .store
+                .instances(&filter, Page::first(10))
+                .unwrap()
+                .is_empty()
+        );
     }
     // Another shell has another store: an epoch of this one opens nothing there.
     let [one, other] = <[Subject; 2]>::try_from(subjects()).ok().unwrap();
@@ -175,9 +225,34 @@ fn s05_a_mark_touches_its_own_instance_only() {
 fn s06_an_instance_that_is_missing_is_reported_and_not_invented() {
     for subject in subjects() {
         let refused = subject.commit(mark(10, 2)).unwrap_err();
-        let expected = Refusal::Revision { instance: InstanceKey(10), found: None };
+        let expected = Refusal::Revision {
+            instance: InstanceKey(10),
+            found: None,
+        };
         assert_eq!(refused, CommitError::Refused(expected));
         assert_eq!(subject.store.instance(InstanceKey(10)).unwrap(), None);
         assert!(subject.store.journal(InstanceKey(10), 0, 10).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn case_118_many_who_read_and_then_write_meet_no_locked_store() {
+    const ROUNDS: u64 = 250;
+    for subject in subjects() {
+        std::thread::scope(|scope| {
+            for key in 1..=4 {
+                let subject = &subject;
+                scope.spawn(move || {
+                    subject.create(key, "a", SubStatus::Executing);
+                    for revision in 2..=ROUNDS {
+                        assert_eq!(subject.row(key).revision, revision - 1);
+                        subject
+                            .commit(change(key, revision, SubStatus::Suspended))
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        assert!((1..=4).all(|key| subject.row(key).revision == ROUNDS));
     }
 }

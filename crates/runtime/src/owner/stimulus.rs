@@ -63,6 +63,14 @@ impl Owner {
             }
     }
 
+    /// True if the line could go on, were there fewer live cycles.
+    pub(super) fn waits_for_room(&self) -> bool {
+        !self.pending.is_empty()
+            && self.pending_rests_until.is_none()
+            && self.shared.switches.queue.is_on()
+            && self.shared.gate.read().is_accepting()
+    }
+
     pub(super) fn queued(&mut self, rows: Vec<StimulusRow>) {
         for row in rows {
             self.pending.add(row);
