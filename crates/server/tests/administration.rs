@@ -343,3 +343,42 @@ async fn case_191_one_definition_is_paused_and_another_goes_on() {
         (404, &json!("dead-letter-not-found"))
     );
 }
+
+/// Nothing removes audit entries, so that they outlive what they are about.
+#[tokio::test]
+async fn case_196_the_audit_says_who_did_what_and_why_once_for_each_change() {
+    let auth = tokens(&[(TOKEN, &["*"]), ("ada", &["*"]), ("bob", &["*"])]);
+    let server = server_with(Options::default(), auth, ApiOptions::default()).await;
+    server.deploy("job", &common::service("external")).await;
+    let key = server.start("job", json!({})).await;
+    let act = async |who: &str, path: &str, reason: &str| {
+        let url = format!("{}/api/v1{path}", server.url);
+        let request = server
+            .http
+            .post(url)
+            .bearer_auth(who)
+            .header("x-request-id", reason);
+        let (status, answer) = answer(request.json(&json!({ "reason": reason }))).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+    };
+    act("ada", &format!("{RUNTIME}/pause"), "night").await;
+    act("bob", &format!("{RUNTIME}/pause"), "me-too").await;
+    server.post(&format!("{RUNTIME}/resume"), json!({})).await;
+    act("bob", &format!("/process-instances/{key}/cancel"), "mistake").await;
+    act("ada", &format!("/process-instances/{key}/cancel"), "again").await;
+    let (_, audit) = server.get("/audit").await;
+    // The first entry is the deployment.
+    let rows = &audit["items"].as_array().unwrap()[..3];
+    let column = |name: &str| rows.iter().rev().map(|row| row[name].clone()).collect::<Vec<_>>();
+    assert_eq!(column("actor"), ["ada", TOKEN, "bob"], "{audit}");
+    assert_eq!(column("reason"), [json!("night"), Value::Null, json!("mistake")]);
+    assert_eq!(column("scope"), ["runtime", "runtime", "instance"]);
+    assert_eq!(
+        (&rows[0]["subject"], &rows[0]["requestId"]),
+        (&json!(key), &json!("mistake"))
+    );
+    assert_eq!(
+        (&rows[0]["before"], &rows[0]["after"]),
+        (&json!("suspended"), &json!("cancelled"))
+    );
+}
