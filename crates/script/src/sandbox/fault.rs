@@ -41,6 +41,15 @@ impl Fault {
         if let Some(exception) = value.as_exception() {
             return Self::of(exception);
         }
+        if value.is_null() {
+            // What the interpreter throws when not even an error object can be made.
+            let message = "the script ran out of memory, or threw null".to_owned();
+            return Self {
+                message,
+                line: None,
+                column: None,
+            };
+        }
         let text = ctx
             .json_stringify(value.clone())
             .ok()

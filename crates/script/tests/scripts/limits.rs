@@ -16,7 +16,7 @@ async fn a_script_that_does_not_end_is_stopped() {
         "for (;;) {}",
         "for (;;) { try { for (;;) {} } catch {} finally {} }",
         "/^(a+)+$/.test('a'.repeat(40) + 'b')",
-        "const again = () => Promise.resolve().then(again); again()",
+        "(async () => { for (;;) await 0; })()",
         "({ toJSON() { for (;;) {} } })",
         "throw { toJSON() { for (;;) {} } }",
         "throw new BpmnError('A', 'b', { get c() { for (;;) {} } })",

@@ -1,0 +1,239 @@
+//! One small process for each thing that no larger fixture has: what is completed, and what is then open.
+
+mod common;
+
+use common::{BEGIN, Host, errors, load};
+use tidegate_engine::history;
+use tidegate_model::{CommandKind, Effect, Variables};
+
+/// Name, what stands beside the process, its body, its start variables, and what follows: the elements that were
+/// completed, and what is open.
+const CASES: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "a condition that names its language",
+        "",
+        r#"<startEvent id="s"/><exclusiveGateway id="g" default="d"/><endEvent id="a"/><endEvent id="b"/>
+<sequenceFlow id="f" sourceRef="s" targetRef="g"/><sequenceFlow id="d" sourceRef="g" targetRef="b"/>
+<sequenceFlow id="c" sourceRef="g" targetRef="a"><conditionExpression language="https://www.omg.org/spec/DMN/20191111/FEEL/">n = 1 and not(false)</conditionExpression></sequenceFlow>"#,
+        r#"{"n": 1}"#,
+        "s g a",
+    ),
+    (
+        "a date",
+        "",
+        r#"<startEvent id="s"/><intermediateCatchEvent id="c"><timerEventDefinition><timeDate>2026-01-01T00:00:05Z</timeDate></timerEventDefinition></intermediateCatchEvent><sequenceFlow id="f" sourceRef="s" targetRef="c"/>"#,
+        "{}",
+        "s; timer c after 5000 ms",
+    ),
+    (
+        "a boundary event that needs two signals",
+        r#"<signal id="one" name="one"/><signal id="two" name="two"/>"#,
+        r#"<startEvent id="s"/><userTask id="t"/><boundaryEvent id="b" attachedToRef="t" parallelMultiple="true"><signalEventDefinition id="d1" signalRef="one"/><signalEventDefinition id="d2" signalRef="two"/></boundaryEvent><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        "{}",
+        "s; signal one; signal two; task t",
+    ),
+    (
+        "the default of a complex gateway",
+        "",
+        r#"<startEvent id="s"/><complexGateway id="g" default="d"/><endEvent id="a"/><endEvent id="b"/>
+<sequenceFlow id="f" sourceRef="s" targetRef="g"/><sequenceFlow id="d" sourceRef="g" targetRef="b"/>
+<sequenceFlow id="c" sourceRef="g" targetRef="a"><conditionExpression>=false</conditionExpression></sequenceFlow>"#,
+        "{}",
+        "s g b",
+    ),
+    (
+        "a message that a send task names",
+        r#"<message id="m" name="sent"/>"#,
+        r#"<startEvent id="s"/><sendTask id="t" messageRef="m"/><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        "{}",
+        "s t; publish sent",
+    ),
+    (
+        "an ad-hoc sub-process whose rest goes on",
+        "",
+        r#"<startEvent id="s"/><adHocSubProcess id="a" cancelRemainingInstances="false"><userTask id="t"/><task id="u"/><completionCondition>=true</completionCondition></adHocSubProcess><sequenceFlow id="f" sourceRef="s" targetRef="a"/>"#,
+        "{}",
+        "s u; task t",
+    ),
+    (
+        "an ad-hoc sub-process that begins what a list names",
+        "",
+        r#"<startEvent id="s"/><adHocSubProcess id="a"><extensionElements><zeebe:adHoc activeElementsCollection="=[&quot;u&quot;]"/></extensionElements><userTask id="t"/><task id="u"/></adHocSubProcess><sequenceFlow id="f" sourceRef="s" targetRef="a"/>"#,
+        "{}",
+        "s u a",
+    ),
+    (
+        "a loop whose condition is asked first",
+        "",
+        r#"<startEvent id="s"/><userTask id="t"><standardLoopCharacteristics testBefore="true"><loopCondition>=false</loopCondition></standardLoopCharacteristics></userTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        "{}",
+        "s t",
+    ),
+    (
+        "results that are collected as the plain standard says",
+        "",
+        r#"<dataObject id="all" isCollection="true"/><dataObject id="in" isCollection="true"/><startEvent id="s"/>
+<scriptTask id="t"><extensionElements><zeebe:script expression="=item + 1" resultVariable="one"/></extensionElements>
+<multiInstanceLoopCharacteristics isSequential="true"><loopDataInputRef>in</loopDataInputRef><loopDataOutputRef>all</loopDataOutputRef><inputDataItem id="i" name="item"/><outputDataItem id="o" name="one"/></multiInstanceLoopCharacteristics></scriptTask>
+<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"in": [1, 2]}"#,
+        "s t t t; all = [2,3]",
+    ),
+    (
+        "data that is transformed on its way",
+        "",
+        r#"<dataObject id="d"/><dataStoreReference id="store"/><startEvent id="s"/><scriptTask id="t"><extensionElements><zeebe:script expression="=x" resultVariable="all"/></extensionElements><ioSpecification><dataInput id="x"/><inputSet><dataInputRefs>x</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>d</sourceRef><targetRef>x</targetRef><transformation>=d * 2</transformation></dataInputAssociation></scriptTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"d": 4}"#,
+        "s t; all = 8",
+    ),
+    (
+        "a called element by its tag, without the variables around it",
+        "",
+        r#"<startEvent id="s"/><callActivity id="c"><extensionElements><zeebe:calledElement processId="q" bindingType="versionTag" versionTag="1.2" propagateAllParentVariables="false"/></extensionElements></callActivity><sequenceFlow id="f" sourceRef="s" targetRef="c"/>"#,
+        r#"{"a": 1}"#,
+        r#"s; child q VersionTag("1.2") {}"#,
+    ),
+    (
+        "all variables into a called element",
+        "",
+        r#"<startEvent id="s"/><callActivity id="c" calledElement="q"><extensionElements><camunda:in variables="all"/></extensionElements></callActivity><sequenceFlow id="f" sourceRef="s" targetRef="c"/>"#,
+        r#"{"a": 1}"#,
+        r#"s; child q Latest {"a":1}"#,
+    ),
+    (
+        "tries of external work",
+        "",
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x"><extensionElements><camunda:failedJobRetryTimeCycle>R7/PT1M</camunda:failedJobRetryTimeCycle></extensionElements></serviceTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        "{}",
+        "s; job x 7 tries",
+    ),
+    (
+        "who has a user task",
+        "",
+        r#"<startEvent id="s"/><userTask id="t" camunda:assignee="ann" camunda:candidateGroups="a, b"/><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        "{}",
+        r#"s; task t of ann ["a", "b"]"#,
+    ),
+];
+
+#[test]
+fn each_thing_does_what_it_says() {
+    let mut wrong = Vec::new();
+    for (name, beside, body, variables, expected) in CASES {
+        let got = play(beside, body, variables);
+        if got != *expected {
+            wrong.push(format!("{name}:\n  expected {expected}\n  got      {got}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn file(attributes: &str, beside: &str, process: &str) -> String {
+    format!(
+        r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"
+ xmlns:camunda="http://camunda.org/schema/1.0/bpmn" targetNamespace="urn:t"{attributes}>{beside}<process id="p" isExecutable="true">{process}</process></definitions>"#
+    )
+}
+
+fn play(beside: &str, body: &str, variables: &str) -> String {
+    let compiled = load("p.bpmn", file("", beside, body).as_bytes(), &[]);
+    let refused = errors(&compiled.diagnostics);
+    let Some(definition) = compiled.definitions.first() else {
+        return format!("refused: {refused:?}");
+    };
+    let mut host = Host::new(definition);
+    let start = CommandKind::Start {
+        element: None,
+        variables: Variables::parse(variables).unwrap(),
+    };
+    let (_, effects) = host.command(start).expect("it starts");
+    let lines = history(definition, &host.journal, 1);
+    let completed = lines.iter().filter(|line| line.event == "ElementCompleted");
+    let completed: Vec<_> = completed.filter_map(|line| line.element_id.clone()).collect();
+    let mut open: Vec<String> = effects.iter().filter_map(opened).collect();
+    open.sort();
+    open.extend(
+        host.instance
+            .variables()
+            .get("all")
+            .map(|all| format!("all = {}", all.text())),
+    );
+    std::iter::once(completed.join(" "))
+        .chain(open)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn opened(effect: &Effect) -> Option<String> {
+    Some(match effect {
+        Effect::ArmTimer(timer) => format!("timer c after {} ms", timer.due_at.since(BEGIN)),
+        Effect::Subscribe(wait) => format!("signal {}", wait.message_name),
+        Effect::PublishMessage { name, .. } => format!("publish {name}"),
+        Effect::RunJob(job) => format!("job {} {} tries", job.job_type, job.retries),
+        Effect::OpenUserTask(task) => match &task.assignee {
+            Some(assignee) => format!(
+                "task {} of {assignee} {:?}",
+                task.element_id, task.candidate_groups
+            ),
+            None => format!("task {}", task.element_id),
+        },
+        Effect::StartChild(child) => {
+            format!(
+                "child {} {:?} {}",
+                child.process_id,
+                child.binding,
+                child.variables.to_json()
+            )
+        }
+        Effect::RaiseIncident(incident) => format!("incident {}", incident.message),
+        _ => return None,
+    })
+}
+
+#[test]
+fn the_language_of_a_file_is_that_of_its_conditions() {
+    let body = r#"<startEvent id="s"/><exclusiveGateway id="g" default="d"/><endEvent id="a"/><endEvent id="b"/>
+<sequenceFlow id="f" sourceRef="s" targetRef="g"/><sequenceFlow id="d" sourceRef="g" targetRef="b"/>
+<sequenceFlow id="c" sourceRef="g" targetRef="a"><conditionExpression>if true then true else false</conditionExpression></sequenceFlow>"#;
+    let feel = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="urn:t" expressionLanguage="https://www.omg.org/spec/DMN/20191111/FEEL/"><process id="p" isExecutable="true">"#;
+    let file = format!("{feel}{body}</process></definitions>");
+    let compiled = load("p.bpmn", file.as_bytes(), &[]);
+    assert_eq!(errors(&compiled.diagnostics), [] as [&str; 0]);
+}
+
+#[test]
+fn a_definition_has_the_tag_of_its_version() {
+    let body =
+        r#"<extensionElements><zeebe:versionTag value="1.2"/></extensionElements><startEvent id="s"/>"#;
+    let compiled = load("p.bpmn", file("", "", body).as_bytes(), &[]);
+    assert_eq!(
+        compiled.definitions[0].version_tag().map(|tag| &**tag),
+        Some("1.2")
+    );
+}
+
+/// What nothing can run, with the code that it is refused with.
+const REFUSED: &[(&str, &str)] = &[
+    (r#"<choreographyTask id="t"/>"#, "element-not-supported"),
+    (r#"<subChoreography id="t"/>"#, "element-not-supported"),
+    (r#"<callChoreography id="t"/>"#, "element-not-supported"),
+    (r#"<serviceTask id="t" camunda:class="a.B"/>"#, "java-delegate"),
+    (
+        r#"<serviceTask id="t" camunda:delegateExpression="${b}"/>"#,
+        "java-delegate",
+    ),
+    (
+        r#"<serviceTask id="t" camunda:expression="${b.c()}"/>"#,
+        "java-delegate",
+    ),
+];
+
+#[test]
+fn what_nothing_can_run_is_refused_by_name() {
+    for (element, code) in REFUSED {
+        let body =
+            format!(r#"<startEvent id="s"/>{element}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#);
+        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        assert_eq!(errors(&compiled.diagnostics), [*code], "{element}");
+    }
+}
