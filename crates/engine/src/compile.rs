@@ -69,12 +69,16 @@ pub fn compile(document: &Document, options: &CompileOptions) -> Compiled {
     let correlations = Correlations::of(document);
     let mut seen = HashSet::new();
     let mut executable = 0;
+    let mut passed_over = Vec::new();
     for (node, process) in document
         .children(document.root())
         .filter(|(_, element)| element.tag == "process")
     {
         match process.attribute("isExecutable").map(str::trim) {
-            Some("false" | "0") => continue,
+            Some("false" | "0") => {
+                passed_over.push((process.position, process.id()));
+                continue;
+            }
             Some(_) => {}
             None => diagnostics.push(
                 Diagnostic::warning(
@@ -113,10 +117,26 @@ pub fn compile(document: &Document, options: &CompileOptions) -> Compiled {
         ));
     }
     if executable == 0 {
+        let (position, id) = passed_over
+            .first()
+            .copied()
+            .unwrap_or((document.get(document.root()).position, None));
         diagnostics.push(
             Diagnostic::error("no-executable-process", "the file has no executable process")
-                .hint("add a process with isExecutable=\"true\""),
+                .hint("add a process with isExecutable=\"true\"")
+                .at(position)
+                .element(id),
         );
+    } else {
+        diagnostics.extend(passed_over.into_iter().map(|(position, id)| {
+            Diagnostic::warning(
+                "not-executable",
+                "the process is not executable and is passed over; the others of the file are deployed",
+            )
+            .hint("set isExecutable=\"true\" if it is to run")
+            .at(position)
+            .element(id)
+        }));
     }
     if diagnostics.iter().any(Diagnostic::is_error) {
         definitions.clear();

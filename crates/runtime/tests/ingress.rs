@@ -53,10 +53,13 @@ async fn i01_i02_sources_are_sorted_and_a_name_is_given_once() {
     assert!(twice.to_string().contains("broker.a"), "{twice}");
 }
 
+/// Ends a pause that hangs.
+type End = tokio::sync::oneshot::Sender<Result<(), String>>;
+
 /// A source whose every transition ends when the test says how.
 #[derive(Default)]
 struct Stepped {
-    ends: Arc<Mutex<Option<tokio::sync::oneshot::Sender<Result<(), String>>>>>,
+    ends: Arc<Mutex<Option<End>>>,
 }
 
 impl Stepped {

@@ -162,8 +162,11 @@ impl Checker<'_> {
 
     fn exclusive_gateway(&self, definition: &Definition, element: usize, diagnostics: &mut Vec<Diagnostic>) {
         let info = &definition.elements[element];
-        let conditional = |flow: &&crate::definition::FlowIndex| definition.flow(**flow).condition.is_some();
-        let conditions = info.outgoing.iter().filter(conditional).count();
+        // The default flow's own condition is ignored, as the standard says.
+        let choices = || info.outgoing.iter().filter(|flow| info.default != Some(**flow));
+        let conditions = choices()
+            .filter(|flow| definition.flow(**flow).condition.is_some())
+            .count();
         if conditions > 0 && conditions == info.outgoing.len() && info.default.is_none() {
             let finding = warning(
                 "gateway-without-default",
@@ -172,7 +175,7 @@ impl Checker<'_> {
             );
             self.report(info, element, finding, diagnostics);
         }
-        let open = info.outgoing.len() - conditions - usize::from(info.default.is_some());
+        let open = choices().count() - conditions;
         if open > 0 && info.outgoing.len() > 1 {
             let finding = warning(
                 "flow-without-condition",

@@ -8,7 +8,7 @@ use crate::support::stand;
 #[tokio::test(flavor = "multi_thread")]
 async fn case_149_the_default_flow_means_the_same_wherever_it_stands() {
     for position in 0..3 {
-        for condition in [None::<&str>] {
+        for condition in [None, Some("=true"), Some(r#"=n + "text" > 1"#)] {
             let default = condition.map_or_else(|| flows("g>d"), |condition| flow_if("g", "d", condition));
             let mut outgoing = vec![flow_if("g", "a", "=n=1"), flow_if("g", "b", "=n=2")];
             outgoing.insert(position, default);
