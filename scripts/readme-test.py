@@ -141,7 +141,7 @@ class Server:
             raise Wrong(f"{self.block.name}: did not end after Ctrl-C:\n{self.output}") from None
         self.reader.join(STOP_SECONDS)
         compare(self.block, self.output)
-        reports = [line for line in self.output.splitlines() if line.startswith('{"outcome"')]
+        reports = [line for line in self.output.splitlines() if line.startswith('{') and '"exitCode"' in line]
         code = json.loads(reports[-1])["exitCode"] if reports else None
         if code != self.block.exit_code:
             raise Wrong(f"{self.block.name}: ended with {code}, not {self.block.exit_code}:\n{self.output}")

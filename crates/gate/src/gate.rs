@@ -199,6 +199,12 @@ impl Gate {
         before & closing.bit() == 0
     }
 
+    /// Closes the gate and tells how many permits were live at that very moment.
+    pub fn close_counting(&self, closing: Closing) -> u64 {
+        let word = self.inner.word.fetch_or(closing.bit(), Ordering::AcqRel);
+        Quiescence { word }.live()
+    }
+
     /// Takes a pause away, of new starts or of everything. True if there was one. A drain cannot be taken away.
     pub fn lift_pause(&self) -> bool {
         let before = self

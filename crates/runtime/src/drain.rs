@@ -107,13 +107,14 @@ impl Drain {
         progress.started_at = Some(now);
         progress.deadline_at = Some(now.plus_ms(left.as_millis() as i64));
         drop(progress);
-        self.shared.gate.close(Closing::Drain);
+        // Counted as the gate closes: a cycle that rests right after belongs to the drain's report.
+        let live_at_start = self.shared.gate.close_counting(Closing::Drain);
         self.shared.tick();
         let drain = self.clone();
         let performing = self
             .shared
             .tokio
-            .spawn(async move { drain.perform(trigger).await });
+            .spawn(async move { drain.perform(trigger, live_at_start).await });
         let drain = self.clone();
         self.shared.tokio.spawn(async move {
             if performing.await.is_err() {
@@ -154,7 +155,7 @@ impl Drain {
         }
     }
 
-    async fn perform(self: Arc<Self>, trigger: DrainTrigger) {
+    async fn perform(self: Arc<Self>, trigger: DrainTrigger, live_at_start: u64) {
         let began = Instant::now();
         let options = &self.shared.options;
         let reserve = options.reserve();
@@ -162,7 +163,6 @@ impl Drain {
             true => began,
             false => began + options.effective_deadline(),
         };
-        let live_at_start = self.shared.gate.read().live();
         tracing::info!(live = live_at_start, ?trigger, "draining");
         let changed = || self.shared.tick();
 
