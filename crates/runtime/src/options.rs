@@ -108,7 +108,7 @@ impl Default for Options {
             owners: std::thread::available_parallelism()
                 .map_or(2, usize::from)
                 .clamp(1, 8),
-            cache_bytes: 16 << 20,
+            cache_bytes: 8 << 20,
             max_live_cycles: 100_000,
             stimulus_attempts: 3,
             expiry_under_pause: ExpiryUnderPause::StandsStill,

@@ -18,7 +18,7 @@ const STATEMENTS: usize = 128;
 /// Pages are written whole to the WAL, so smaller ones save bytes and larger ones save depth; 8 KB measured best.
 const PAGE_SIZE: u32 = 8192;
 /// What a connection may keep of the file, in KiB.
-const WRITER_CACHE_KB: i64 = 16 * 1024;
+const WRITER_CACHE_KB: i64 = 8 * 1024;
 const READER_CACHE_KB: i64 = 2 * 1024;
 /// After a reset the WAL file is cut to this size.
 const WAL_KEPT_BYTES: i64 = 64 << 20;
