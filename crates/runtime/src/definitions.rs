@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_dmn::Decisions;
 use tidegate_engine::{CompileOptions, Compiled, Definition, Starter, StarterTrigger};
-use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex};
+use tidegate_model::{DefinitionKey, Diagnostic, ElementIndex, Variables};
 use tidegate_store::{DefinitionKind, DefinitionRow, Error as StoreError, ErrorKind, Store};
 
 /// A definition, ready to run.
@@ -281,6 +281,17 @@ impl Definitions {
             .get(&(Arc::from(tenant), Arc::from(name)))
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// The key of a message that came without one, where the correlation properties of a newest definition read it from
+    /// the payload.
+    pub(crate) fn correlation_key(&self, tenant: &str, message: &str, payload: &Variables) -> Option<String> {
+        let index = self.index.read();
+        let mut of_tenant = index
+            .latest
+            .values()
+            .filter(|loaded| *loaded.row.tenant == *tenant);
+        of_tenant.find_map(|loaded| loaded.definition.correlation_key(message, payload))
     }
 
     /// The start events that a signal of this name creates instances with.

@@ -11,12 +11,14 @@ mod cut;
 mod cycle;
 mod emitted;
 mod inbox;
+mod message;
 mod pending;
 mod resident;
 mod retry;
 mod signal;
 mod start;
 mod stimulus;
+mod timer;
 mod work;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -36,11 +38,12 @@ use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
 pub(crate) use inbox::Inbox;
+pub(crate) use message::PublishOrder;
 use pending::Pending;
 use resident::Resident;
 pub(crate) use signal::BroadcastOrder;
 pub(crate) use start::StartOrder;
-pub(crate) use stimulus::{MoveOrder, PublishOrder};
+pub(crate) use stimulus::MoveOrder;
 
 /// Where an answer goes. Dropped receivers are fine: the work stands.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;

@@ -339,11 +339,19 @@ impl Runtime {
     /// As [`Runtime::publish`]; made durable and no more if `accept_only`.
     pub(crate) async fn publish_or_accept(
         &self,
-        request: MessageRequest,
+        mut request: MessageRequest,
         accept_only: bool,
     ) -> Result<Published, Error> {
         let ttl = request.ttl.unwrap_or(self.shared().options.message_ttl);
         let tenant = request.tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+        if request.correlation_key.is_empty()
+            && let Some(key) =
+                self.shared()
+                    .definitions
+                    .correlation_key(&tenant, &request.name, &request.variables)
+        {
+            request.correlation_key = key;
+        }
         let owner = self
             .inner
             .owners

@@ -243,3 +243,32 @@ async fn a_thrown_message_reaches_another_instance() {
         .unwrap();
     assert_eq!(ended.sub_status, SubStatus::Finished);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_without_a_key_is_correlated_by_the_properties_of_the_model() {
+    let stand = stand().await;
+    let xml = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="urn:tests">
+  <message id="m" name="paid"/>
+  <correlationProperty id="order"><correlationPropertyRetrievalExpression messageRef="m"><messagePath>orderId</messagePath></correlationPropertyRetrievalExpression></correlationProperty>
+  <collaboration id="c"><participant id="p" processRef="waits"/><correlationKey id="k"><correlationPropertyRef>order</correlationPropertyRef></correlationKey></collaboration>
+  <process id="waits" isExecutable="true">
+    <correlationSubscription id="s" correlationKeyRef="k"><correlationPropertyBinding correlationPropertyRef="order"><dataPath>id</dataPath></correlationPropertyBinding></correlationSubscription>
+    <startEvent id="start"/><intermediateCatchEvent id="catch"><messageEventDefinition messageRef="m"/></intermediateCatchEvent><endEvent id="end"/>
+    <sequenceFlow id="a" sourceRef="start" targetRef="catch"/><sequenceFlow id="b" sourceRef="catch" targetRef="end"/>
+  </process></definitions>"#;
+    stand
+        .deploy(Resource {
+            name: "waits.bpmn".to_owned(),
+            bytes: xml.as_bytes().to_vec(),
+        })
+        .await;
+    let seven = stand.start("waits", r#"{"id": "o7"}"#).await.instance;
+    let eight = stand.start("waits", r#"{"id": "o8"}"#).await.instance;
+    let published = stand.publish("paid", "", r#"{"orderId": "o8"}"#).await;
+    assert_eq!(published.delivered_to, [eight]);
+    stand.runtime.wait(eight, Duration::from_secs(20)).await.unwrap();
+    assert_eq!(
+        stand.runtime.instance(seven).await.unwrap().row.sub_status,
+        SubStatus::Suspended
+    );
+}

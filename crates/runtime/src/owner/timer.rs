@@ -1,0 +1,191 @@
+//! Due timers: of instances, of in-process jobs that wait for their next try, and of start events.
+
+use std::time::Instant;
+
+use tidegate_model::{
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
+};
+use tidegate_store::{Commit, TimerRow, Write};
+
+use crate::error::Error;
+use crate::gate::{Entering, Refused};
+use crate::shared::Counters;
+
+use super::Owner;
+use super::commit::Prepared;
+use super::pending::{Domain, Item};
+use super::start::new_row;
+
+const TIMER: &str = "timer";
+/// A timer that fires later than this after its due time is recorded as late.
+const LATE_MS: i64 = 1_000;
+
+impl Owner {
+    pub(super) fn fire(&mut self, row: TimerRow) -> Result<(), Box<Item>> {
+        let Some(instance) = row.instance else {
+            return self.fire_start(row);
+        };
+        match self.join_cycle(instance, Some(TIMER)) {
+            Ok(true) => {}
+            Ok(false) => return Err(Box::new(Item::Timer(row))),
+            Err(Error::PartPaused(_)) => {
+                self.pending.park(Item::Timer(row), None);
+                return Ok(());
+            }
+            Err(Error::NoSuchInstance(_)) => {
+                self.pending.left(&Domain::Instance(instance));
+                self.disarm(&row);
+                return Ok(());
+            }
+            Err(error) => {
+                tracing::warn!(%instance, "a timer has to wait: {error}");
+                self.pending_rests_until = Some(Instant::now() + super::STALL);
+                return Err(Box::new(Item::Timer(row)));
+            }
+        }
+        self.pending.left(&Domain::Instance(instance));
+        let late_ms = self.now().since(row.due_at);
+        if late_ms > LATE_MS {
+            Counters::add(&self.shared.counters.timers_late, 1);
+            tracing::info!(%instance, late_ms, event = "TimerLate", "a timer fires late");
+        }
+        let owner = ElementInstanceKey(row.owner);
+        if self.retry_job(instance, owner, &row) {
+            return Ok(());
+        }
+        let kind = CommandKind::TriggerTimer {
+            owner,
+            element: row.element,
+            due_at: row.due_at,
+        };
+        match self.advance(instance, Command::new(kind, Cause::Timer)) {
+            Ok(()) => {
+                if let Some(resident) = self.residents.get_mut(&instance) {
+                    resident.consumed.push(Item::Timer(row));
+                }
+            }
+            Err(_) => {
+                // Nobody waits for it any more: it fired before, or its element was left.
+                self.rest_if_settled(instance);
+            }
+        }
+        Ok(())
+    }
+
+    /// The back-off of an in-process job is over. False if the timer is none of these.
+    fn retry_job(&mut self, instance: InstanceKey, job: ElementInstanceKey, timer: &TimerRow) -> bool {
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return false;
+        };
+        if !resident.instance.has_job(job) || resident.running.iter().any(|running| running.job == job) {
+            return false;
+        }
+        let outstanding = tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance);
+        let found = outstanding.into_iter().find_map(|effect| match effect {
+            Effect::RunJob(found) if found.key == job && found.element == timer.element => Some(found),
+            _ => None,
+        });
+        let Some(mut found) = found else { return false };
+        found.not_before = None;
+        resident.effects.push(Effect::RunJob(found));
+        resident.riders.push(Write::DisarmTimer {
+            owner: timer.owner,
+            element: timer.element,
+        });
+        resident.consumed.push(Item::Timer(timer.clone()));
+        self.mark_dirty(instance);
+        true
+    }
+
+    /// A timer start event: a new instance, and the next turn in the same commit.
+    fn fire_start(&mut self, row: TimerRow) -> Result<(), Box<Item>> {
+        let key = tidegate_model::DefinitionKey(row.owner);
+        let loaded = match self.shared.definitions.get(&*self.shared.store, key) {
+            Ok(Some(loaded)) if self.shared.definitions.is_latest(&loaded) => loaded,
+            Ok(_) => {
+                self.disarm(&row);
+                return Ok(());
+            }
+            Err(error) => {
+                tracing::warn!(definition = %key, "a timer start has to wait: {error}");
+                self.pending_rests_until = Some(Instant::now() + super::STALL);
+                return Err(Box::new(Item::Timer(row)));
+            }
+        };
+        let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
+            Ok(permit) => permit,
+            Err(Refused::Shell) => return Err(Box::new(Item::Timer(row))),
+            Err(Refused::Narrow) => {
+                self.pending.park(Item::Timer(row), None);
+                return Ok(());
+            }
+        };
+        let now = self.now();
+        let instance = InstanceKey(self.keys.fresh(now));
+        let new = new_row(instance, &loaded, None, now);
+        self.next_incarnation += 1;
+        let mut resident = super::Resident::new(
+            self.next_incarnation,
+            tidegate_engine::Instance::new(instance),
+            loaded.clone(),
+            new,
+            false,
+        );
+        resident.cycle = Some(self.cycle(instance, permit, Some(TIMER)));
+        self.residents.insert(instance, resident);
+        if let Err(error) = self.begin(instance, Some(row.element), Variables::new(), Cause::Timer) {
+            tracing::error!(definition = %key, "a timer start was refused: {error}");
+            self.residents.remove(&instance);
+            self.disarm(&row);
+            return Ok(());
+        }
+        let next = next_turn(&loaded, &row, now);
+        let Some(resident) = self.residents.get_mut(&instance) else {
+            return Ok(());
+        };
+        match next {
+            Some(next) => {
+                self.shared.timers.armed(&next);
+                resident.riders.push(Write::ArmTimer(next));
+            }
+            None => resident.riders.push(Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            }),
+        }
+        resident.consumed.push(Item::Timer(row));
+        Ok(())
+    }
+
+    fn disarm(&mut self, row: &TimerRow) {
+        let writes = vec![Write::DisarmTimer {
+            owner: row.owner,
+            element: row.element,
+        }];
+        self.loose.push(Prepared {
+            commit: Commit {
+                expect: Vec::new(),
+                writes,
+            },
+            // Left where it is, the timer is disarmed the next time it is loaded.
+            then: Box::new(|_, _| {}),
+        });
+    }
+}
+
+/// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
+fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
+    let mut fired = row.fired + 1;
+    let mut due_at = loaded
+        .definition
+        .next_start_timer(row.element, row.due_at, fired)?;
+    while due_at <= now {
+        fired += 1;
+        due_at = loaded.definition.next_start_timer(row.element, due_at, fired)?;
+    }
+    Some(TimerRow {
+        due_at,
+        fired,
+        ..row.clone()
+    })
+}
