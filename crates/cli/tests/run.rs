@@ -133,6 +133,15 @@ fn a_script_runs_in_javascript() {
     assert_eq!(code, 0, "{out}{err}");
     let result: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(result["variables"]["doubled"], 42, "{result}");
+    let named = process("n + 1").replace(
+        r#"scriptFormat="javascript""#,
+        r#"scriptFormat="JavaScript" xmlns:c="http://camunda.org/schema/1.0/bpmn" c:resultVariable="next""#,
+    );
+    std::fs::write(&file, named).unwrap();
+    let (code, out, err) = run(&[file.to_str().unwrap(), "--var", "n=21", "-o", "json"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["variables"]["next"], 22, "{result}");
     std::fs::write(&file, process("Date.now()")).unwrap();
     let (code, out, err) = run(&[file.to_str().unwrap()]);
     assert_eq!(code, 1);

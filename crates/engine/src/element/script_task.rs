@@ -50,11 +50,19 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
             result_variable,
         }));
     }
-    if reader.options.script_formats.iter().any(|known| known == format) {
-        let headers = vec![
+    if reader
+        .options
+        .script_formats
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(format))
+    {
+        let mut headers = vec![
             ("format".into(), format.into()),
             ("script".into(), text.trim().into()),
         ];
+        if let Some(variable) = reader.vendor_attribute("resultVariable") {
+            headers.push(("resultVariable".into(), variable.into()));
+        }
         return Some(job::JobTask::boxed(JobSpec::fixed(SCRIPT, headers)));
     }
     let language = if format.is_empty() {
