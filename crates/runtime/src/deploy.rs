@@ -61,7 +61,10 @@ impl Runtime {
         let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
         let options = self.shared().definitions.options.clone();
         let read = tokio::task::spawn_blocking(move || diagnose(resources, &options));
-        let (prepared, diagnostics) = read.await.map_err(|_| Error::Stopped)?;
+        let (prepared, diagnostics) = read.await.map_err(|error| match error.is_panic() {
+            true => Error::NotDeployable(vec![unread()]),
+            false => Error::Stopped,
+        })?;
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Error::NotDeployable(diagnostics));
         }
@@ -357,6 +360,15 @@ fn twice_deployed(prepared: &[Prepared], diagnostics: &mut Vec<Diagnostic>) {
             }
         }
     }
+}
+
+/// What is told when reading the files panicked: the runtime goes on, and nothing was deployed.
+fn unread() -> Diagnostic {
+    Diagnostic::error(
+        "internal-error",
+        "the files could not be read because of a bug in Tidegate; nothing was deployed",
+    )
+    .hint("deploy the files one by one to find the one concerned, and report it with the panic from the log")
 }
 
 /// The first turn of each timer start event.
