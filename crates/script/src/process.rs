@@ -117,10 +117,9 @@ impl Worker {
     }
 
     async fn ask<T: DeserializeOwned>(&mut self, frame: &[u8], most: u32) -> Result<T, Trouble> {
-        // A worker that ended has closed both pipes: how it ended says more than the pipes' errors.
-        if self.stdin.write_all(frame).await.is_err() {
-            return Err(self.ended().await);
-        }
+        // What a worker said before it closed its input says more than the broken pipe does, and how it ended more
+        // than an answer's end: so the answer is read even if the question could not be put.
+        let _ = self.stdin.write_all(frame).await;
         let mut length = [0; LENGTH_BYTES];
         if self.stdout.read_exact(&mut length).await.is_err() {
             return Err(self.ended().await);

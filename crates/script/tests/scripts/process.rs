@@ -107,6 +107,17 @@ async fn a_worker_that_lies_about_a_script_is_killed() {
 }
 
 #[tokio::test]
+async fn what_a_worker_said_before_it_closed_its_input_is_told() {
+    // More than a pipe takes: the owner's question breaks off for certain, with the answer already there.
+    let question = format!("1 /*{}*/", "x".repeat(1 << 20));
+    let scripts = Scripts::by(patient(), |_| {
+        shell(r#"printf '\007\0\0\0"Ready"'; echo garbage garbage garbage; exec <&-"#)
+    });
+    let message = scripts.failure(&question).await;
+    assert!(message.contains("bytes are said to come"), "{message}");
+}
+
+#[tokio::test]
 async fn a_worker_that_was_killed_while_idle_is_replaced_unseen() {
     let (_folder, file, scripts) = traced_scripts(patient());
     scripts.value("1", "{}").await;
