@@ -266,6 +266,15 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if let Some(handles) = state.handles.as_deref().filter(|_| state.scope.is_some())
+            && mapping.is_none_or(|mapping| mapping.outputs.is_empty())
+        {
+            let written = handles.written.iter();
+            let written = written.filter_map(|name| Some((&**name, state.variables.get(name)?.clone())));
+            for (scope, variables) in mapping::by_home(self, state.parent, written.collect()) {
+                self.event(Event::VariablesSet { scope, variables });
+            }
+        }
         if let Some(mapping) = mapping.filter(|mapping| !mapping.associated.is_empty()) {
             for (scope, variables) in mapping::associated(mapping, self, key, state.parent, results)? {
                 self.event(Event::VariablesSet { scope, variables });

@@ -157,18 +157,18 @@ impl Turn<'_> {
         if activity.is_some() {
             // The activity may stand in a scope around this one.
             let holds =
-                |scope: &ElementInstanceKey| completed.in_scope(*scope).any(|(_, one)| fits(one.element));
+                |scope: &ElementInstanceKey| completed.open_in(*scope).any(|(_, one)| fits(one.element));
             if !holds(&scope) {
                 scope = self.instance.outward(scope).find(holds)?;
             }
         }
-        let (mut order, mut last) = completed.in_scope(scope).find(|(_, one)| fits(one.element))?;
+        let (mut order, mut last) = completed.open_in(scope).find(|(_, one)| fits(one.element))?;
         loop {
             let info = definition.element(last.element);
             let handler = info.compensation.or(info.compensation_sub_process);
-            match handler.filter(|_| !last.is_loop) {
+            match handler.filter(|_| !last.only_inside) {
                 Some(handler) => return Some((scope, order, Found::Handler(handler))),
-                None => match completed.in_scope(last.key).next() {
+                None => match completed.open_in(last.key).next() {
                     Some((inner_order, inner)) => {
                         scope = last.key;
                         (order, last) = (inner_order, inner);

@@ -1,23 +1,33 @@
 //! The state as bytes: a version byte, then one CBOR array whose tail may grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use minicbor::Encoder;
+use minicbor::data::Type;
 use minicbor::decode::Decoder;
 use minicbor::encode::Error as EncodeError;
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Variables};
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
 use crate::state::{
-    Completed, CompletedActivities, ElementInstance, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
+    Completed, CompletedActivities, Earlier, ElementInstance, Handles, IncidentState, Instance, LARGE, Past,
+    Phase, Role, Scope, Stage, Wait,
 };
 
-const PARTS: u64 = 10;
+const PARTS: u64 = 12;
+/// Parts of a state without earlier values of variables and without scopes that ended abnormally.
+const PARTS_OF_PLAIN: u64 = 10;
 /// Parts that every state has; what came later is at its end.
 const PARTS_OF_FIRST: u64 = 9;
+/// Parts of an element instance, without what only a handler has.
 const ELEMENT_PARTS: u64 = 9;
-const COMPLETED_PARTS: u64 = 6;
+const HANDLER_PARTS: u64 = 10;
+const AD_HOC_PARTS: u64 = 11;
+const COMPLETED_PARTS: u64 = 8;
+/// Parts that every completed activity has; the data of one that has no more are whole.
+const COMPLETED_PARTS_OF_FIRST: u64 = 6;
 const INCIDENT_PARTS: u64 = 6;
 
 type Written = Result<(), EncodeError<std::convert::Infallible>>;
@@ -92,7 +102,9 @@ impl Instance {
 
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
-        out.array(PARTS)?
+        let completed = &self.completed;
+        let is_plain = completed.past.seen.is_empty() && completed.abnormal.is_empty();
+        out.array(if is_plain { PARTS_OF_PLAIN } else { PARTS })?
             .u64(self.key.0)?
             .encode(self.phase)?
             .u64(self.sequence)?
@@ -100,7 +112,11 @@ impl Instance {
         write_tokens(out, &self.root)?;
         out.array(self.elements.len() as u64)?;
         for (element_key, element) in &self.elements {
-            out.array(ELEMENT_PARTS)?;
+            out.array(match (&element.handles, element.ad_hoc) {
+                (_, Some(_)) => AD_HOC_PARTS,
+                (Some(_), None) => HANDLER_PARTS,
+                (None, None) => ELEMENT_PARTS,
+            })?;
             key::encode(element_key, out, base)?;
             out.encode(element.element)?;
             key::encode(&element.parent, out, base)?;
@@ -112,6 +128,14 @@ impl Instance {
             out.encode(&element.waits)?;
             key::encode(&element.incident.unwrap_or(IncidentKey(0)), out, base)?;
             out.encode(&element.role)?;
+            match (&element.handles, element.ad_hoc) {
+                (Some(handles), _) => out.encode(handles)?.ok()?,
+                (None, Some(_)) => out.null()?.ok()?,
+                (None, None) => {}
+            }
+            if let Some(begun) = element.ad_hoc {
+                out.u32(begun)?;
+            }
         }
         out.array(self.incidents.len() as u64)?;
         for (incident_key, incident) in &self.incidents {
@@ -134,17 +158,31 @@ impl Instance {
                 out.u8(0)?.u8(0)?;
             }
         }
-        out.array(self.completed.len() as u64)?;
-        for (scope, order, completed) in self.completed.iter() {
+        let mut large = Large::of(&self.variables);
+        out.array(completed.len() as u64)?;
+        for (scope, order, completed) in completed.iter() {
             out.array(COMPLETED_PARTS)?;
             key::encode(&scope, out, base)?;
             out.u64(order)?;
             key::encode(&completed.key, out, base)?;
-            out.encode(completed.element)?
-                .bool(completed.is_loop)?
-                .encode(&completed.variables)?;
+            out.encode(completed.element)?.bool(completed.only_inside)?;
+            out.map(completed.variables.0.len() as u64)?;
+            for (name, value) in completed.variables.iter() {
+                out.str(name)?;
+                large.write(out, value)?;
+            }
+            out.bool(completed.is_handled)?.bool(completed.is_whole)?;
         }
-        out.encode(&self.waits)?.ok()
+        out.encode(&self.waits)?;
+        if is_plain {
+            return Ok(());
+        }
+        write_past(out, base, &completed.past, &mut large)?;
+        out.array(completed.abnormal.len() as u64)?;
+        completed
+            .abnormal
+            .iter()
+            .try_for_each(|scope| key::encode(scope, out, base))
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -188,6 +226,110 @@ impl Instance {
     }
 }
 
+/// Large values that were written before and are not written again.
+#[derive(Default)]
+struct Large {
+    /// Their places by where their text is.
+    written: HashMap<*const u8, u64>,
+    read: Vec<Json>,
+}
+
+impl Large {
+    /// Knows the values that the instance itself holds now.
+    fn of(variables: &Variables) -> Self {
+        let mut large = Self::default();
+        for (_, value) in variables.iter().filter(|(_, value)| value.text().len() >= LARGE) {
+            large.add(value);
+        }
+        large
+    }
+
+    fn add(&mut self, value: &Json) {
+        self.written.insert(value.text().as_ptr(), self.read.len() as u64);
+        self.read.push(value.clone());
+    }
+
+    fn write(&mut self, out: &mut Out<'_>, value: &Json) -> Written {
+        if value.text().len() < LARGE {
+            return out.str(value.text())?.ok();
+        }
+        match self.written.get(&value.text().as_ptr()) {
+            Some(place) => out.u64(*place)?.ok(),
+            None => {
+                self.add(value);
+                out.str(value.text())?.ok()
+            }
+        }
+    }
+
+    fn read(&mut self, decoder: &mut Decoder<'_>) -> Result<Json, CorruptState> {
+        if decoder.datatype()? == Type::String {
+            let value = decoder.decode::<Json>()?;
+            if value.text().len() >= LARGE {
+                self.add(&value);
+            }
+            return Ok(value);
+        }
+        let place = usize::try_from(decoder.u64()?).unwrap_or(usize::MAX);
+        let value = self.read.get(place).cloned();
+        value.ok_or_else(|| CorruptState::new("a value that is not there"))
+    }
+}
+
+fn write_past(out: &mut Out<'_>, base: &mut KeyBase, past: &Past, large: &mut Large) -> Written {
+    out.array(past.seen.len() as u64 * 2)?;
+    for (scope, newest) in &past.seen {
+        key::encode(scope, out, base)?;
+        out.u64(*newest)?;
+    }
+    out.array(past.earlier.len() as u64)?;
+    for ((scope, name), kept) in &past.earlier {
+        key::encode(scope, out, base)?;
+        out.str(name)?.array(kept.len() as u64 * 2)?;
+        for earlier in kept {
+            out.u64(earlier.until)?;
+            match &earlier.value {
+                Some(value) => large.write(out, value)?,
+                None => out.null()?.ok()?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_past(decoder: &mut Decoder<'_>, base: &mut KeyBase, large: &mut Large) -> Result<Past, CorruptState> {
+    let mut past = Past::default();
+    for _ in 0..length(decoder)? / 2 {
+        let scope = key::decode(decoder, base)?;
+        past.seen.insert(scope, decoder.u64()?);
+    }
+    for _ in 0..length(decoder)? {
+        let scope = key::decode(decoder, base)?;
+        let name = Arc::from(decoder.str()?);
+        let mut kept: Vec<Earlier> = Vec::new();
+        for _ in 0..length(decoder)? / 2 {
+            let until = decoder.u64()?;
+            if kept.last().is_some_and(|last| last.until >= until) {
+                return Err(CorruptState::new("earlier values out of order"));
+            }
+            let value = match decoder.datatype()? {
+                Type::Null => {
+                    decoder.null()?;
+                    None
+                }
+                _ => Some(large.read(decoder)?),
+            };
+            let earlier = Earlier { until, value };
+            past.bytes += earlier.bytes();
+            kept.push(earlier);
+        }
+        if past.earlier.insert((scope, name), kept).is_some() {
+            return Err(CorruptState::new("the earlier values of a variable twice"));
+        }
+    }
+    Ok(past)
+}
+
 fn write_tokens(out: &mut Out<'_>, scope: &Scope) -> Written {
     out.array(scope.tokens().len() as u64 * 2)?;
     for (flow, count) in scope.tokens() {
@@ -209,12 +351,22 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let last: ElementInstanceKey = key::decode(decoder, base)?;
     let element = decoder.decode::<ElementIndex>()?;
     instance.last_completed = (last != ElementInstanceKey::ROOT).then_some((last, element));
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_OF_PLAIN {
         skip_to(decoder, parts, PARTS_OF_FIRST)?;
         return Ok(instance);
     }
-    instance.completed = read_completed(decoder, base)?;
+    let mut large = Large::of(&instance.variables);
+    instance.completed = read_completed(decoder, base, &mut large)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
+    if (parts as u64) < PARTS {
+        skip_to(decoder, parts, PARTS_OF_PLAIN)?;
+        return Ok(instance);
+    }
+    instance.completed.past = read_past(decoder, base, &mut large)?;
+    for _ in 0..length(decoder)? {
+        let scope = key::decode(decoder, base)?;
+        instance.completed.abnormal.insert(scope);
+    }
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
 }
@@ -222,24 +374,42 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
 fn read_completed(
     decoder: &mut Decoder<'_>,
     base: &mut KeyBase,
+    large: &mut Large,
 ) -> Result<CompletedActivities, CorruptState> {
     let mut all = CompletedActivities::default();
     for _ in 0..length(decoder)? {
         let parts = length(decoder)?;
         let scope: ElementInstanceKey = key::decode(decoder, base)?;
         let order = decoder.u64()?;
-        let completed = Completed {
+        let mut completed = Completed {
             key: key::decode(decoder, base)?,
             element: decoder.decode()?,
-            is_loop: decoder.bool()?,
-            variables: decoder.decode::<Variables>()?,
+            only_inside: decoder.bool()?,
+            is_handled: false,
+            is_whole: true,
+            variables: Variables::new(),
         };
-        skip_to(decoder, parts, COMPLETED_PARTS)?;
+        let variables = decoder.map()?;
+        let variables = variables.ok_or_else(|| CorruptState::new("variables of unknown count"))?;
+        for _ in 0..variables {
+            let name: Arc<str> = Arc::from(decoder.str()?);
+            completed.variables.set(name, large.read(decoder)?);
+        }
+        if parts as u64 >= COMPLETED_PARTS {
+            completed.is_handled = decoder.bool()?;
+            completed.is_whole = decoder.bool()?;
+            skip_to(decoder, parts, COMPLETED_PARTS)?;
+        } else {
+            skip_to(decoder, parts, COMPLETED_PARTS_OF_FIRST)?;
+        }
         // What is inside is younger than what it is inside of, so there are no circles.
         if completed.key <= scope {
             return Err(CorruptState::new("a completed activity inside itself"));
         }
-        all.insert(scope, order, completed);
+        if all.holds(completed.key) {
+            return Err(CorruptState::new("an activity that completed twice"));
+        }
+        all.put(scope, order, completed);
     }
     Ok(all)
 }
@@ -252,13 +422,13 @@ fn read_elements(
     for _ in 0..length(decoder)? {
         let parts = length(decoder)?;
         let element_key: ElementInstanceKey = key::decode(decoder, base)?;
-        let element = ElementInstance {
+        let mut element = ElementInstance {
             element: decoder.decode()?,
             parent: key::decode(decoder, base)?,
             stage: decoder.decode::<Stage>()?,
             variables: decoder.decode::<Variables>()?,
             scope: match decoder.datatype()? {
-                minicbor::data::Type::Null => {
+                Type::Null => {
                     decoder.null()?;
                     None
                 }
@@ -267,8 +437,23 @@ fn read_elements(
             waits: decoder.decode::<Vec<Wait>>()?,
             incident: Some(key::decode(decoder, base)?).filter(|incident| *incident != IncidentKey(0)),
             role: decoder.decode::<Role>()?,
+            handles: None,
+            ad_hoc: None,
         };
-        skip_to(decoder, parts, ELEMENT_PARTS)?;
+        if let Role::AdHoc(begun) = element.role {
+            (element.role, element.ad_hoc) = (Role::Plain, Some(begun));
+        }
+        if parts as u64 >= HANDLER_PARTS {
+            element.handles = decoder.decode::<Option<Box<Handles>>>()?;
+        }
+        if parts as u64 >= AD_HOC_PARTS {
+            element.ad_hoc = Some(decoder.u32()?);
+        }
+        if parts as u64 > HANDLER_PARTS {
+            skip_to(decoder, parts, AD_HOC_PARTS)?;
+        } else if parts as u64 != HANDLER_PARTS {
+            skip_to(decoder, parts, ELEMENT_PARTS)?;
+        }
         elements.insert(element_key, element);
     }
     Ok(elements)

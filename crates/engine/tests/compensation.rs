@@ -1,0 +1,559 @@
+//! Compensation and cancelled transactions: what is undone, in which order, with which data, and what it costs to keep
+//! that.
+
+mod common;
+
+use common::{Host, errors, load};
+use tidegate_engine::{CompileOptions, Instance, Limits, advance};
+use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, SubStatus, Variables};
+
+fn file(body: &str) -> String {
+    format!(
+        "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' \
+         xmlns:zeebe='http://camunda.org/schema/zeebe/1.0' targetNamespace='urn:compensation'>\
+         <error id='bad' errorCode='BAD'/><signal id='stop' name='stop'/>\
+         <process id='p' isExecutable='true'>{body}</process></definitions>"
+    )
+}
+
+fn flow(source: &str, target: &str) -> String {
+    format!("<sequenceFlow id='{source}-{target}' sourceRef='{source}' targetRef='{target}'/>")
+}
+
+/// Flows from each to the next.
+fn chain(ids: &[&str]) -> String {
+    ids.windows(2).map(|pair| flow(pair[0], pair[1])).collect()
+}
+
+fn job(id: &str, attributes: &str, inside: &str) -> String {
+    format!(
+        "<serviceTask id='{id}' {attributes}><extensionElements><zeebe:taskDefinition type='{id}'/>\
+         </extensionElements>{inside}</serviceTask>"
+    )
+}
+
+/// An activity with a handler `undo-…`, which is a job.
+fn undoable(id: &str, inside: &str) -> String {
+    let handler = job(&format!("undo-{id}"), "isForCompensation='true'", "");
+    format!(
+        "{}{}{handler}",
+        job(id, "", inside),
+        handled(id, &format!("undo-{id}"))
+    )
+}
+
+/// The events that lead from an activity to its handler.
+fn handled(id: &str, handler: &str) -> String {
+    format!(
+        "<boundaryEvent id='{id}-undone' attachedToRef='{id}'><compensateEventDefinition/></boundaryEvent>\
+         <association id='{id}-by' sourceRef='{id}-undone' targetRef='{handler}'/>"
+    )
+}
+
+const UNDO: &str = "<intermediateThrowEvent id='undo'><compensateEventDefinition/></intermediateThrowEvent>";
+const START_END: &str = "<startEvent id='s'/><endEvent id='e'/>";
+
+fn host(body: &str) -> Host {
+    let compiled = load("compensation.bpmn", file(body).as_bytes(), &[]);
+    let found = errors(&compiled.diagnostics);
+    assert!(found.is_empty(), "{:?}", compiled.diagnostics);
+    Host::new(&compiled.definitions[0])
+}
+
+trait Play {
+    fn begin(&mut self, variables: &str);
+    fn finish(&mut self, job: &str, variables: &str);
+    fn open_jobs(&self) -> Vec<String>;
+    fn undo_all(&mut self) -> Vec<String>;
+    fn variable(&self, name: &str) -> Option<String>;
+}
+
+impl Play for Host {
+    fn begin(&mut self, variables: &str) {
+        let variables = Variables::parse(variables).unwrap();
+        let element = None;
+        self.command(CommandKind::Start { element, variables }).unwrap();
+    }
+
+    fn finish(&mut self, job: &str, variables: &str) {
+        let found = self.jobs().into_iter().find(|open| &*open.element_id == job);
+        let job = found.unwrap_or_else(|| panic!("no job `{job}`")).key;
+        let variables = Variables::parse(variables).unwrap();
+        self.command(CommandKind::CompleteJob { job, variables }).unwrap();
+    }
+
+    fn open_jobs(&self) -> Vec<String> {
+        let mut open: Vec<String> = self.jobs().iter().map(|job| job.element_id.to_string()).collect();
+        open.sort();
+        open
+    }
+
+    /// Completes the handlers as they come, and tells their order.
+    fn undo_all(&mut self) -> Vec<String> {
+        let mut order = Vec::new();
+        while let Some(job) = self
+            .jobs()
+            .first()
+            .filter(|job| job.element_id.starts_with("undo"))
+        {
+            order.push(job.element_id.to_string());
+            let id = job.element_id.to_string();
+            self.finish(&id, "{}");
+        }
+        order
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.instance.variables().get(name);
+        value.map(|value| value.text().to_owned())
+    }
+}
+
+/// What the handler under way sees.
+fn seen(host: &Host, name: &str) -> Option<String> {
+    let job = host.jobs().into_iter().next().expect("a handler is under way");
+    job.variables.get(name).map(|value| value.text().to_owned())
+}
+
+#[test]
+fn a_handler_sees_the_data_as_of_completion() {
+    let inner = format!(
+        "<subProcess id='sub'><startEvent id='s2'/><endEvent id='e2'/>{}{}{}</subProcess>",
+        undoable("a", ""),
+        job("b", "", ""),
+        chain(&["s2", "a", "b", "e2"])
+    )
+    .replace(
+        "<subProcess id='sub'>",
+        "<subProcess id='sub'><extensionElements><zeebe:ioMapping><zeebe:input source='= 1' target='own'/>\
+         </zeebe:ioMapping></extensionElements>",
+    );
+    let body = format!(
+        "{START_END}{inner}{}{UNDO}{}",
+        job("c", "", ""),
+        chain(&["s", "sub", "c", "undo", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{\"n\":1,\"same\":7}");
+    host.finish("a", "{\"n\":2,\"own\":10}");
+    host.finish("b", "{\"n\":3,\"own\":20,\"late\":true,\"same\":7}");
+    host.finish("c", "{\"n\":4,\"later\":true}");
+    assert_eq!(host.open_jobs(), ["undo-a"]);
+    assert_eq!(seen(&host, "n").as_deref(), Some("2"));
+    assert_eq!(
+        seen(&host, "own").as_deref(),
+        Some("10"),
+        "of the scope that has ended"
+    );
+    assert_eq!(seen(&host, "same").as_deref(), Some("7"));
+    // What was not there then is seen as it is now.
+    assert_eq!(seen(&host, "later").as_deref(), Some("true"));
+    // What it gives belongs to the data of now.
+    host.finish("undo-a", "{\"n\":5}");
+    assert_eq!(host.variable("n").as_deref(), Some("5"));
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn a_handler_that_is_a_sub_process_gives_its_results_to_the_live_scope() {
+    let handler = |mapping: &str| {
+        format!(
+            "<subProcess id='undo-a' isForCompensation='true'>{mapping}<startEvent id='s2'/><endEvent id='e2'/>{}{}{}\
+             </subProcess>",
+            job("undo-1", "", ""),
+            job("undo-2", "", ""),
+            chain(&["s2", "undo-1", "undo-2", "e2"])
+        )
+    };
+    let model = |mapping: &str| {
+        format!(
+            "{START_END}{}{}{}{}{UNDO}{}",
+            job("a", "", ""),
+            handled("a", "undo-a"),
+            handler(mapping),
+            job("b", "", ""),
+            chain(&["s", "a", "b", "undo", "e"])
+        )
+    };
+    let mut host = host(&model(""));
+    host.begin("{\"n\":1}");
+    host.finish("a", "{\"n\":2}");
+    host.finish("b", "{\"n\":3}");
+    host.finish("undo-1", "{\"n\":20,\"new\":1}");
+    assert_eq!(seen(&host, "n").as_deref(), Some("20"), "what it wrote itself");
+    assert_eq!(host.variable("n").as_deref(), Some("3"), "as long as it runs");
+    host.finish("undo-2", "{}");
+    assert_eq!(host.variable("n").as_deref(), Some("20"));
+    assert_eq!(host.variable("new").as_deref(), Some("1"));
+
+    // An output mapping says all that goes out.
+    let mapping = "<extensionElements><zeebe:ioMapping><zeebe:input source='= n' target='mine'/>\
+                   <zeebe:output source='= n + mine' target='sum'/></zeebe:ioMapping></extensionElements>";
+    let mut host = self::host(&model(mapping));
+    host.begin("{\"n\":1}");
+    host.finish("a", "{\"n\":2}");
+    host.finish("b", "{\"n\":3}");
+    host.finish("undo-1", "{\"n\":20}");
+    host.finish("undo-2", "{\"mine\":5}");
+    assert_eq!(host.variable("sum").as_deref(), Some("25"));
+    assert_eq!(
+        (host.variable("n").as_deref(), host.variable("mine")),
+        (Some("3"), None)
+    );
+}
+
+#[test]
+fn an_event_sub_process_that_compensates_ends_with_the_data_of_what_it_undoes() {
+    let undo = format!(
+        "<subProcess id='undoing' triggeredByEvent='true'><startEvent id='s3'><compensateEventDefinition/></startEvent>\
+         <endEvent id='e3'/>{}<intermediateThrowEvent id='inner'><compensateEventDefinition/></intermediateThrowEvent>{}\
+         </subProcess>",
+        job("undo-1", "", ""),
+        chain(&["s3", "undo-1", "inner", "e3"])
+    );
+    let body = format!(
+        "{START_END}<subProcess id='sub'><extensionElements><zeebe:ioMapping><zeebe:input source='= 1' target='own'/>\
+         </zeebe:ioMapping></extensionElements><startEvent id='s2'/><endEvent id='e2'/>{}{}{undo}{}</subProcess>{}\
+         {UNDO}{}",
+        undoable("a", ""),
+        job("b", "", ""),
+        chain(&["s2", "a", "b", "e2"]),
+        job("c", "", ""),
+        chain(&["s", "sub", "c", "undo", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{\"n\":1}");
+    host.finish("a", "{\"own\":10}");
+    host.finish("b", "{\"own\":20,\"n\":2}");
+    host.finish("c", "{\"n\":3}");
+    assert_eq!(
+        seen(&host, "own").as_deref(),
+        Some("20"),
+        "as the sub-process ended"
+    );
+    assert_eq!(seen(&host, "n").as_deref(), Some("2"));
+    host.finish("undo-1", "{\"own\":30,\"n\":9}");
+    // What completed inside is undone from there, with its own data.
+    assert_eq!(host.open_jobs(), ["undo-a"]);
+    assert_eq!(seen(&host, "own").as_deref(), Some("10"));
+    assert_eq!(seen(&host, "n").as_deref(), Some("1"));
+    host.finish("undo-a", "{}");
+    assert_eq!(host.variable("n").as_deref(), Some("9"));
+    assert_eq!(host.variable("own"), None, "it ended with the sub-process");
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+/// A transaction of two branches: activities one after the other, and a sub-process that still runs when a cancel end
+/// event is reached.
+fn transaction(boundary: bool) -> Host {
+    let inmost = format!(
+        "<subProcess id='inmost'><startEvent id='s4'/><endEvent id='e4'/>{}{}{}</subProcess>",
+        undoable("d", ""),
+        job("wait", "", ""),
+        chain(&["s4", "d", "wait", "e4"])
+    );
+    let running = format!(
+        "<subProcess id='running'><startEvent id='s3'/><endEvent id='e3'/>{}{inmost}{}</subProcess>",
+        undoable("c", ""),
+        chain(&["s3", "c", "inmost", "e3"])
+    );
+    let done = format!(
+        "<subProcess id='done'><startEvent id='s5'/><endEvent id='e5'/>{}{}</subProcess>",
+        undoable("b", ""),
+        chain(&["s5", "b", "e5"])
+    );
+    let cancelled = if boundary {
+        format!(
+            "<boundaryEvent id='cancelled' attachedToRef='tx'><cancelEventDefinition/></boundaryEvent>{}{}",
+            job("after", "", ""),
+            chain(&["cancelled", "after", "e"])
+        )
+    } else {
+        String::new()
+    };
+    let body = format!(
+        "{START_END}<transaction id='tx'><startEvent id='s2'/><parallelGateway id='fork'/><endEvent id='never'>\
+         <cancelEventDefinition/></endEvent>{}{done}{running}{}{}{}</transaction>{cancelled}{}{}",
+        undoable("a", ""),
+        job("decide", "", ""),
+        chain(&["s2", "fork", "a", "done", "decide", "never"]),
+        flow("fork", "running"),
+        job("next", "", ""),
+        chain(&["s", "tx", "next", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{}");
+    for id in ["a", "c", "b", "d"] {
+        host.finish(id, &format!("{{\"last\":\"{id}\"}}"));
+    }
+    assert_eq!(host.open_jobs(), ["decide", "wait"]);
+    host
+}
+
+#[test]
+fn a_cancelled_transaction_undoes_what_completed_also_inside_what_still_runs() {
+    let mut host = transaction(true);
+    host.finish("decide", "{\"last\":\"decide\"}");
+    // What ran is ended first. Its parts come first, since it was ended last; each group in reverse.
+    assert_eq!(host.open_jobs(), ["undo-d"]);
+    assert_eq!(seen(&host, "last").as_deref(), Some("\"d\""));
+    assert_eq!(host.undo_all(), ["undo-d", "undo-c", "undo-b", "undo-a"]);
+    assert_eq!(host.open_jobs(), ["after"]);
+    host.finish("after", "{}");
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn a_transaction_that_was_cancelled_is_not_undone_once_more() {
+    let mut host = transaction(false);
+    host.finish("decide", "{}");
+    assert_eq!(host.undo_all(), ["undo-d", "undo-c", "undo-b", "undo-a"]);
+    assert_eq!(host.open_jobs(), ["next"]);
+    host.finish("next", "{}");
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn what_was_being_undone_when_a_transaction_is_cancelled_is_undone_again() {
+    let body = format!(
+        "{START_END}<transaction id='tx'><startEvent id='s2'/><parallelGateway id='fork'/><endEvent id='e2'/>\
+         <endEvent id='never'><cancelEventDefinition/></endEvent>{}{}{}{UNDO}{}{}{}</transaction>{}",
+        undoable("a", ""),
+        undoable("b", ""),
+        job("decide", "", ""),
+        chain(&["s2", "a", "b", "fork", "undo", "e2"]),
+        flow("fork", "decide"),
+        flow("decide", "never"),
+        chain(&["s", "tx", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{}");
+    host.finish("a", "{}");
+    host.finish("b", "{}");
+    assert_eq!(host.open_jobs(), ["decide", "undo-b"]);
+    host.finish("decide", "{}");
+    assert_eq!(host.undo_all(), ["undo-b", "undo-a"]);
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn a_sub_process_that_ended_abnormally_is_not_undone() {
+    for end in [
+        "<terminateEventDefinition/>",
+        "<errorEventDefinition errorRef='bad'/>",
+    ] {
+        let body = format!(
+            "{START_END}{}<subProcess id='sub'><startEvent id='s2'/><endEvent id='e2'>{end}</endEvent>{}{}\
+             </subProcess><boundaryEvent id='caught' attachedToRef='sub'><errorEventDefinition errorRef='bad'/>\
+             </boundaryEvent>{}{}<exclusiveGateway id='merge'/>{UNDO}{}{}",
+            undoable("first", ""),
+            undoable("a", ""),
+            chain(&["s2", "a", "e2"]),
+            handled("sub", "undo-sub"),
+            job("undo-sub", "isForCompensation='true'", ""),
+            chain(&["s", "first", "sub", "merge", "undo", "e"]),
+            flow("caught", "merge")
+        );
+        let mut host = host(&body);
+        host.begin("{}");
+        host.finish("first", "{}");
+        host.finish("a", "{}");
+        assert_eq!(host.undo_all(), ["undo-first"], "{end}");
+        assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+    }
+}
+
+#[test]
+fn an_event_sub_process_undoes_what_completed_in_the_scope_it_interrupted() {
+    let handler = format!(
+        "<subProcess id='onError' triggeredByEvent='true'><startEvent id='s3'><errorEventDefinition errorRef='bad'/>\
+         </startEvent><endEvent id='e3'/>{UNDO}{}</subProcess>",
+        chain(&["s3", "undo", "e3"])
+    );
+    let body = format!(
+        "{START_END}<subProcess id='sub'><startEvent id='s2'/><endEvent id='e2'><errorEventDefinition errorRef='bad'/>\
+         </endEvent>{}{}{handler}{}</subProcess>{}",
+        undoable("a", ""),
+        undoable("b", ""),
+        chain(&["s2", "a", "b", "e2"]),
+        chain(&["s", "sub", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{}");
+    host.finish("a", "{\"n\":1}");
+    host.finish("b", "{\"n\":2}");
+    assert_eq!(host.open_jobs(), ["undo-b"]);
+    assert_eq!(host.undo_all(), ["undo-b", "undo-a"]);
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn each_turn_of_a_repeated_activity_is_undone_in_reverse() {
+    let repetitions = [
+        "<multiInstanceLoopCharacteristics isSequential='true'><extensionElements><zeebe:loopCharacteristics \
+         inputCollection='= [1, 2, 3]' inputElement='item'/></extensionElements></multiInstanceLoopCharacteristics>",
+        "<multiInstanceLoopCharacteristics><extensionElements><zeebe:loopCharacteristics \
+         inputCollection='= [1, 2, 3]' inputElement='item'/></extensionElements></multiInstanceLoopCharacteristics>",
+        "<standardLoopCharacteristics loopMaximum='3'/>",
+    ];
+    for repetition in repetitions {
+        let body = format!(
+            "{START_END}{}{UNDO}{}",
+            undoable("a", repetition),
+            chain(&["s", "a", "undo", "e"])
+        );
+        let mut host = host(&body);
+        host.begin("{}");
+        for turn in 1..=3 {
+            host.finish("a", &format!("{{\"n\":{turn}}}"));
+        }
+        for turn in [3, 2, 1] {
+            assert_eq!(host.open_jobs(), ["undo-a"]);
+            assert_eq!(seen(&host, "loopCounter"), Some(turn.to_string()), "{repetition}");
+            assert_eq!(seen(&host, "n"), Some(turn.to_string()), "{repetition}");
+            host.finish("undo-a", "{}");
+        }
+        assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+    }
+}
+
+#[test]
+fn turns_that_completed_are_undone_when_their_transaction_is_cancelled() {
+    let many = "<multiInstanceLoopCharacteristics><loopCardinality>3</loopCardinality>\
+                </multiInstanceLoopCharacteristics>";
+    let body = format!(
+        "{START_END}<transaction id='tx'><startEvent id='s2'/><parallelGateway id='fork'/><endEvent id='e2'/>\
+         <endEvent id='never'><cancelEventDefinition/></endEvent>{}{}{}{}{}</transaction>{}",
+        undoable("a", many),
+        job("decide", "", ""),
+        chain(&["s2", "fork", "a", "e2"]),
+        flow("fork", "decide"),
+        flow("decide", "never"),
+        chain(&["s", "tx", "e"])
+    );
+    let mut host = host(&body);
+    host.begin("{}");
+    host.finish("a", "{}");
+    host.finish("a", "{}");
+    host.finish("decide", "{}");
+    assert_eq!(seen(&host, "loopCounter").as_deref(), Some("2"));
+    assert_eq!(host.undo_all(), ["undo-a", "undo-a"]);
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+const TURNS: usize = 10_000;
+
+/// A loop of jobs that can be compensated; what the state takes after it, encoded and in memory.
+fn looped(turns: usize, mapping: &str, variables: &str, results: impl Fn(usize) -> String) -> (usize, usize) {
+    let activity = undoable("a", "").replacen(
+        "</extensionElements>",
+        &format!("{mapping}</extensionElements>"),
+        1,
+    );
+    let body = format!(
+        "{START_END}<exclusiveGateway id='merge'/><exclusiveGateway id='decide' default='decide-merge'/>{activity}{UNDO}\
+         {}<sequenceFlow id='out' sourceRef='decide' targetRef='undo'><conditionExpression>= done = true\
+         </conditionExpression></sequenceFlow>",
+        chain(&["s", "merge", "a", "decide", "merge"])
+    ) + &flow("undo", "e");
+    let compiled = common::load_with(
+        "loop.bpmn",
+        file(&body).as_bytes(),
+        &CompileOptions {
+            limits: Limits::default(),
+            ..CompileOptions::default()
+        },
+    );
+    let found = errors(&compiled.diagnostics);
+    assert!(found.is_empty(), "{:?}", compiled.diagnostics);
+    let mut host = Host::new(&compiled.definitions[0]);
+    host.checks_prefixes = false;
+    host.begin(variables);
+    let mut task: Option<ElementInstanceKey> = host.jobs().first().map(|job| job.key);
+    for turn in 0..turns {
+        let variables = Variables::parse(&results(turn)).unwrap();
+        let job = task.take().expect("the next turn");
+        let (mut events, mut effects) = (Vec::new(), Vec::new());
+        let command = Command::new(CommandKind::CompleteJob { job, variables }, Cause::Engine);
+        let (definition, instance) = (&host.definition, &mut host.instance);
+        advance(
+            definition,
+            instance,
+            command,
+            host.now,
+            &mut host.keys,
+            &mut events,
+            &mut effects,
+        )
+        .unwrap();
+        task = effects.iter().find_map(|effect| match effect {
+            Effect::RunJob(job) => Some(job.key),
+            _ => None,
+        });
+    }
+    let bytes = host.instance.encode();
+    let read = Instance::decode(&bytes).unwrap();
+    assert_eq!(read, host.instance);
+    (bytes.len(), read.bytes())
+}
+
+#[test]
+fn ten_thousand_turns_that_can_be_undone_share_what_does_not_change() {
+    let large = "x".repeat(100_000);
+    let start = format!("{{\"large\":\"{large}\",\"n\":0}}");
+    let (bytes, memory) = looped(TURNS, "", &start, |_| "{\"n\":1}".to_owned());
+    eprintln!("{TURNS} turns: {bytes} bytes, about {memory} in memory");
+    assert!(bytes < 100_000 + TURNS * 32, "{bytes} bytes");
+    assert!(memory < 100_000 + TURNS * 400, "{memory} bytes in memory");
+    // What changes with each turn is kept for each, and nothing else.
+    let (bytes, _) = looped(TURNS, "", &start, |turn| format!("{{\"n\":{turn}}}"));
+    assert!(bytes < 100_000 + TURNS * 48, "{bytes} bytes");
+}
+
+#[test]
+fn a_large_value_that_comes_again_with_each_turn_is_kept_once() {
+    const TURNS: usize = 300;
+    let large = "x".repeat(100_000);
+    let start = format!("{{\"large\":\"{large}\",\"n\":0}}");
+    // The worker gives it back each time.
+    let back = format!("{{\"large\":\"{large}\"}}");
+    let (bytes, memory) = looped(TURNS, "", &start, |_| back.clone());
+    assert!(bytes < 100_000 + TURNS * 32, "{bytes} bytes");
+    assert!(memory < 100_000 + TURNS * 400, "{memory} bytes in memory");
+    // Each turn has it as an input of its own.
+    let mapping = "<zeebe:ioMapping><zeebe:input source='= large' target='mine'/></zeebe:ioMapping>";
+    let (bytes, memory) = looped(TURNS, mapping, &start, |_| "{}".to_owned());
+    assert!(bytes < 300_000 + TURNS * 48, "{bytes} bytes");
+    assert!(memory < 300_000 + TURNS * 500, "{memory} bytes in memory");
+}
+
+#[test]
+fn a_loop_that_undoes_its_own_turns_keeps_nothing_of_them() {
+    let body = format!(
+        "{START_END}{}<exclusiveGateway id='merge'/>{}\
+         <intermediateThrowEvent id='undo'><compensateEventDefinition activityRef='a'/></intermediateThrowEvent>\
+         <exclusiveGateway id='decide' default='decide-merge'/>{}{}",
+        undoable("first", ""),
+        undoable("a", ""),
+        chain(&["s", "first", "merge", "a", "undo", "decide", "merge"]),
+        "<sequenceFlow id='out' sourceRef='decide' targetRef='e'><conditionExpression>= n > 1000\
+         </conditionExpression></sequenceFlow>"
+    );
+    let mut host = host(&body);
+    host.begin("{\"n\":0}");
+    host.finish("first", "{}");
+    host.checks_prefixes = false;
+    let mut size = 0;
+    for turn in 1..=200 {
+        host.finish("a", &format!("{{\"n\":{}}}", turn % 7));
+        host.finish("undo-a", "{}");
+        let now = host.instance.encode().len();
+        if turn == 20 {
+            size = now;
+        }
+        assert!(
+            turn <= 20 || now <= size + 8,
+            "{now} bytes after {turn} turns, {size} after 20"
+        );
+    }
+}
