@@ -48,14 +48,10 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             remove(instance, *key, false);
         }
         Event::SequenceFlowTaken { scope, flow } => {
-            if let Some(scope) = instance.scope_mut(*scope) {
-                scope.put(*flow, 1);
-            }
+            instance.change_tokens(*scope, |scope| scope.put(*flow, 1));
         }
         Event::TokensRemoved { scope } => {
-            if let Some(scope) = instance.scope_mut(*scope) {
-                scope.remove_tokens();
-            }
+            instance.change_tokens(*scope, crate::state::Scope::remove_tokens);
         }
         Event::VariablesSet { scope, variables } => instance.set_variables(*scope, variables.clone()),
         Event::ResultsMerged { key, element } => {
@@ -407,6 +403,11 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 state.stage = Stage::Running;
             }
         }
+        Event::CompensationDetached { key, .. } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::Detached;
+            }
+        }
         Event::AdHocClosed { key, .. } => {
             if let Some(state) = instance.elements.get_mut(key) {
                 state.ad_hoc = Some(ALL_BEGUN);
@@ -545,7 +546,7 @@ fn turn_activated(
 fn turns_mut(instance: &mut Instance, key: ElementInstanceKey) -> Option<&mut Turns> {
     match &mut instance.elements.get_mut(&key)?.role {
         Role::Loop(turns) => Some(turns),
-        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
     }
 }
 
@@ -580,27 +581,25 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
     let mut begins_as = Stage::Entered;
-    if let Some(scope) = instance.scope_mut(*parent) {
-        match (shape, flow) {
-            (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
-            (Shape::Late, Some(_)) => {
-                let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
-                let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
-                scope.take_each(&taken);
-                begins_as = Stage::Joined { taken, open: false };
-            }
-            (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
-                let mut wanted = info.start_quantity;
-                for flow in &info.incoming {
-                    wanted -= scope.take(*flow, wanted);
-                }
-            }
-            (Shape::Plain | Shape::Scope, Some(flow)) => {
-                scope.take(*flow, 1);
-            }
-            (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
+    instance.change_tokens(*parent, |scope| match (shape, flow) {
+        (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
+        (Shape::Late, Some(_)) => {
+            let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
+            let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
+            scope.take_each(&taken);
+            begins_as = Stage::Joined { taken, open: false };
         }
-    }
+        (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
+            let mut wanted = info.start_quantity;
+            for flow in &info.incoming {
+                wanted -= scope.take(*flow, wanted);
+            }
+        }
+        (Shape::Plain | Shape::Scope, Some(flow)) => {
+            scope.take(*flow, 1);
+        }
+        (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
+    });
     insert(definition, instance, (*key, *element, *parent), false);
     if begins_as != Stage::Entered {
         stage(instance, *key, begins_as);
@@ -648,6 +647,7 @@ fn remove(instance: &mut Instance, key: ElementInstanceKey, completed: bool) {
         return;
     };
     instance.listening.remove(&key);
+    instance.with_tokens.remove(&key);
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
     }
@@ -712,9 +712,7 @@ fn reset(definition: &Definition, instance: &mut Instance, key: ElementInstanceK
     state.stage = Stage::Entered;
     let rest = definition.element(element).incoming.iter().copied();
     let rest: Vec<FlowIndex> = rest.filter(|flow| !taken.contains(flow)).collect();
-    if let Some(scope) = instance.scope_mut(parent) {
-        scope.take_each(&rest);
-    }
+    instance.change_tokens(parent, |scope| scope.take_each(&rest));
 }
 
 /// Notes a wait. An activity only holds the waits of its boundary events, and a scope those of its event sub-processes;

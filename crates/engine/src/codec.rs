@@ -237,6 +237,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::TransactionCancelled { key, .. }
         | Event::AdHocProgressed { key, .. }
         | Event::CompensationKept { key, .. }
+        | Event::CompensationDetached { key, .. }
         | Event::AdHocClosed { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }

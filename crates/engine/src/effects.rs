@@ -134,6 +134,7 @@ pub(crate) fn closed_by(
         | Event::AdHocProgressed { .. }
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -234,6 +235,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::AdHocProgressed { .. }
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }

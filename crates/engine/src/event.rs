@@ -739,6 +739,16 @@ pub enum Event {
         #[n(1)]
         element: ElementIndex,
     },
+    /// An event asked for compensation and does not wait for it: its tokens leave, and it stays for the handlers.
+    #[n(72)]
+    CompensationDetached {
+        /// The event's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
     /// No more activities of an ad-hoc sub-process begin.
     #[n(71)]
     AdHocClosed {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tidegate_model::ElementIndex;
 
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{Instance, Scope};
+use crate::state::{Instance, Role, Scope};
 
 /// For each element that leads to a gateway, one bit for each of the gateway's incoming flows.
 #[derive(Debug)]
@@ -91,6 +91,7 @@ pub(crate) fn nothing_more_comes(
         .children
         .iter()
         .filter_map(|key| instance.elements.get(key))
+        .filter(|state| state.role != Role::Detached)
         .map(|state| state.element);
     !on_flows
         .chain(live)

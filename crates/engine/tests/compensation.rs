@@ -3,111 +3,10 @@
 
 mod common;
 
-use common::{Host, errors, load};
+use common::model::{Play, START_END, UNDO, chain, file, flow, handled, host, job, undoable};
+use common::{Host, errors};
 use tidegate_engine::{CompileOptions, Instance, Limits, advance};
 use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, SubStatus, Variables};
-
-fn file(body: &str) -> String {
-    format!(
-        "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' \
-         xmlns:zeebe='http://camunda.org/schema/zeebe/1.0' targetNamespace='urn:compensation'>\
-         <error id='bad' errorCode='BAD'/><signal id='stop' name='stop'/>\
-         <process id='p' isExecutable='true'>{body}</process></definitions>"
-    )
-}
-
-fn flow(source: &str, target: &str) -> String {
-    format!("<sequenceFlow id='{source}-{target}' sourceRef='{source}' targetRef='{target}'/>")
-}
-
-/// Flows from each to the next.
-fn chain(ids: &[&str]) -> String {
-    ids.windows(2).map(|pair| flow(pair[0], pair[1])).collect()
-}
-
-fn job(id: &str, attributes: &str, inside: &str) -> String {
-    format!(
-        "<serviceTask id='{id}' {attributes}><extensionElements><zeebe:taskDefinition type='{id}'/>\
-         </extensionElements>{inside}</serviceTask>"
-    )
-}
-
-/// An activity with a handler `undo-…`, which is a job.
-fn undoable(id: &str, inside: &str) -> String {
-    let handler = job(&format!("undo-{id}"), "isForCompensation='true'", "");
-    format!(
-        "{}{}{handler}",
-        job(id, "", inside),
-        handled(id, &format!("undo-{id}"))
-    )
-}
-
-/// The events that lead from an activity to its handler.
-fn handled(id: &str, handler: &str) -> String {
-    format!(
-        "<boundaryEvent id='{id}-undone' attachedToRef='{id}'><compensateEventDefinition/></boundaryEvent>\
-         <association id='{id}-by' sourceRef='{id}-undone' targetRef='{handler}'/>"
-    )
-}
-
-const UNDO: &str = "<intermediateThrowEvent id='undo'><compensateEventDefinition/></intermediateThrowEvent>";
-const START_END: &str = "<startEvent id='s'/><endEvent id='e'/>";
-
-fn host(body: &str) -> Host {
-    let compiled = load("compensation.bpmn", file(body).as_bytes(), &[]);
-    let found = errors(&compiled.diagnostics);
-    assert!(found.is_empty(), "{:?}", compiled.diagnostics);
-    Host::new(&compiled.definitions[0])
-}
-
-trait Play {
-    fn begin(&mut self, variables: &str);
-    fn finish(&mut self, job: &str, variables: &str);
-    fn open_jobs(&self) -> Vec<String>;
-    fn undo_all(&mut self) -> Vec<String>;
-    fn variable(&self, name: &str) -> Option<String>;
-}
-
-impl Play for Host {
-    fn begin(&mut self, variables: &str) {
-        let variables = Variables::parse(variables).unwrap();
-        let element = None;
-        self.command(CommandKind::Start { element, variables }).unwrap();
-    }
-
-    fn finish(&mut self, job: &str, variables: &str) {
-        let found = self.jobs().into_iter().find(|open| &*open.element_id == job);
-        let job = found.unwrap_or_else(|| panic!("no job `{job}`")).key;
-        let variables = Variables::parse(variables).unwrap();
-        self.command(CommandKind::CompleteJob { job, variables }).unwrap();
-    }
-
-    fn open_jobs(&self) -> Vec<String> {
-        let mut open: Vec<String> = self.jobs().iter().map(|job| job.element_id.to_string()).collect();
-        open.sort();
-        open
-    }
-
-    /// Completes the handlers as they come, and tells their order.
-    fn undo_all(&mut self) -> Vec<String> {
-        let mut order = Vec::new();
-        while let Some(job) = self
-            .jobs()
-            .first()
-            .filter(|job| job.element_id.starts_with("undo"))
-        {
-            order.push(job.element_id.to_string());
-            let id = job.element_id.to_string();
-            self.finish(&id, "{}");
-        }
-        order
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        let value = self.instance.variables().get(name);
-        value.map(|value| value.text().to_owned())
-    }
-}
 
 /// What the handler under way sees.
 fn seen(host: &Host, name: &str) -> Option<String> {
@@ -189,7 +88,7 @@ fn a_handler_that_is_a_sub_process_gives_its_results_to_the_live_scope() {
     // An output mapping says all that goes out.
     let mapping = "<extensionElements><zeebe:ioMapping><zeebe:input source='= n' target='mine'/>\
                    <zeebe:output source='= n + mine' target='sum'/></zeebe:ioMapping></extensionElements>";
-    let mut host = self::host(&model(mapping));
+    let mut host = common::model::host(&model(mapping));
     host.begin("{\"n\":1}");
     host.finish("a", "{\"n\":2}");
     host.finish("b", "{\"n\":3}");
@@ -383,6 +282,32 @@ fn an_event_sub_process_undoes_what_completed_in_the_scope_it_interrupted() {
     host.finish("a", "{\"n\":1}");
     host.finish("b", "{\"n\":2}");
     assert_eq!(host.open_jobs(), ["undo-b"]);
+    assert_eq!(host.undo_all(), ["undo-b", "undo-a"]);
+    assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
+}
+
+#[test]
+fn an_event_that_does_not_wait_goes_on_beside_the_handlers() {
+    let undo = "<intermediateThrowEvent id='undo'><compensateEventDefinition waitForCompletion='false'/>\
+                </intermediateThrowEvent>";
+    let body = format!(
+        "{START_END}<parallelGateway id='fork'/><inclusiveGateway id='join'/>{}{}{}{}{undo}{}{}",
+        undoable("a", ""),
+        undoable("b", ""),
+        job("other", "", ""),
+        job("next", "", ""),
+        chain(&["s", "a", "b", "fork", "undo", "join", "next", "e"]),
+        chain(&["fork", "other", "join"]),
+    );
+    let mut host = host(&body);
+    host.begin("{}");
+    host.finish("a", "{}");
+    host.finish("b", "{}");
+    host.finish("other", "{}");
+    // Its token has gone on, so a join does not wait for the handlers; the process does.
+    assert_eq!(host.open_jobs(), ["next", "undo-b"]);
+    host.finish("next", "{}");
+    assert_eq!(host.instance.ended(), None);
     assert_eq!(host.undo_all(), ["undo-b", "undo-a"]);
     assert_eq!(host.instance.ended(), Some(SubStatus::Finished));
 }

@@ -50,6 +50,7 @@ pub(super) fn compile(
         limits: options.limits,
         listeners: Vec::new(),
         has_late_joins: false,
+        has_data_joins: false,
         has_conditions: false,
     };
     graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
@@ -65,6 +66,8 @@ pub(super) fn compile(
         .elements
         .iter()
         .any(|element| element.behaviour.shape() == Shape::Late);
+    let mut behaviours = definition.elements.iter().map(|element| &element.behaviour);
+    definition.has_data_joins = behaviours.any(|behaviour| behaviour.asks_variables());
     for (position, part) in parts {
         add_part(&mut definition, position, part);
     }
@@ -113,6 +116,7 @@ fn refused(
         limits: super::Limits::default(),
         listeners: Vec::new(),
         has_late_joins: false,
+        has_data_joins: false,
         has_conditions: false,
     };
     graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);

@@ -193,6 +193,11 @@ impl Instance {
             .filter(|(_, waits)| waits.iter().any(|wait| wait.kind.is_internal()))
             .map(|(owner, _)| owner)
             .collect();
+        let with_tokens = self.elements.iter().filter(|(_, state)| {
+            let scope = state.scope.as_deref();
+            scope.is_some_and(|scope| !scope.tokens().is_empty())
+        });
+        self.with_tokens = with_tokens.map(|(key, _)| *key).collect();
         let links: Vec<_> = self
             .elements
             .iter()

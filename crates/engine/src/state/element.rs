@@ -86,6 +86,9 @@ pub(crate) enum Role {
     /// An ad-hoc sub-process that has begun so many of its activities. States of today say so in `ad_hoc`.
     #[n(4)]
     AdHoc(#[n(0)] u32),
+    /// An event that asked for compensation and does not wait for it: its tokens have left.
+    #[n(5)]
+    Detached,
 }
 
 /// How far a repeated activity is.
@@ -225,7 +228,7 @@ impl ElementInstance {
     pub(crate) fn turns(&self) -> Option<&Turns> {
         match &self.role {
             Role::Loop(turns) => Some(turns),
-            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
         }
     }
 
@@ -233,7 +236,7 @@ impl ElementInstance {
     pub(crate) fn turn(&self) -> Option<u32> {
         match self.role {
             Role::Turn(turn) => Some(turn),
-            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
         }
     }
 
