@@ -9,7 +9,7 @@ use crate::decide::{Step, Turn};
 use crate::element::{Active, Shape};
 use crate::event::{Event, Resume};
 use crate::reach::nothing_more_comes;
-use crate::state::{ElementInstance, Scope, Stage};
+use crate::state::{ElementInstance, Instance, Scope, Stage};
 
 /// The code of a condition that could not be evaluated.
 const EXPRESSION_FAILED: &str = "expression-failed";
@@ -21,19 +21,22 @@ impl Turn<'_> {
         let Some(scope) = instance.scope(scope_key) else {
             return;
         };
-        let open = scope.children.iter().filter_map(|key| {
-            let state = instance.elements.get(key)?;
-            matches!(state.stage, Stage::Joined { open: true, .. }).then_some((*key, state))
-        });
-        let open: Vec<(ElementInstanceKey, &ElementInstance)> = open.collect();
+        let open: Vec<(ElementInstanceKey, &ElementInstance)> = match definition.has_complex_gateways {
+            true => open_in(instance, scope).collect(),
+            false => Vec::new(),
+        };
         for &(key, state) in &open {
             if state.incident.is_none() && self.is_over(scope, state) {
                 return self.reset(key);
             }
         }
         let mut asked = BTreeSet::new();
+        let mut last = None;
         for (flow, _) in scope.tokens() {
             let gateway = definition.flow(*flow).target;
+            if last.replace(gateway) == Some(gateway) {
+                continue;
+            }
             let info = definition.element(gateway);
             if info.behaviour.shape() != Shape::Late
                 || !asked.insert(gateway)
@@ -133,4 +136,15 @@ impl Turn<'_> {
         self.event(Event::ElementCompleted { key, element });
         self.take_all(parent, flows, 1);
     }
+}
+
+/// The complex gateways in `scope` that wait for the rest of their tokens.
+fn open_in<'a>(
+    instance: &'a Instance,
+    scope: &'a Scope,
+) -> impl Iterator<Item = (ElementInstanceKey, &'a ElementInstance)> {
+    scope.children.iter().filter_map(|key| {
+        let state = instance.elements.get(key)?;
+        matches!(state.stage, Stage::Joined { open: true, .. }).then_some((*key, state))
+    })
 }

@@ -1,8 +1,13 @@
 //! Small models as text, and an instance of one that is moved by the ids of its elements.
 
-use tidegate_model::{CommandKind, Effect, ElementInstanceKey, Variables};
+use std::sync::Arc;
 
-use super::{Host, errors, load};
+use tidegate_engine::{CompileOptions, Definition, Event, Instance, Limits, advance, compile};
+use tidegate_model::{
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, KeyGenerator, Variables,
+};
+
+use super::{BEGIN, Host, errors, load};
 
 /// A file with one process `p`.
 pub fn file(body: &str) -> String {
@@ -135,5 +140,89 @@ impl Play for Host {
             variables,
         };
         self.command(caught).unwrap();
+    }
+}
+
+/// Reads and compiles a model that is larger than those of people, and must have no errors.
+pub fn large(body: &str) -> Arc<Definition> {
+    const MANY: usize = 2_000_000;
+    let read = tidegate_bpmn::Limits {
+        bytes: 256 * 1024 * 1024,
+        depth: 4_096,
+        elements: MANY,
+        attributes: 4 * MANY,
+        ..tidegate_bpmn::Limits::default()
+    };
+    let parsed = tidegate_bpmn::parse("large.bpmn", file(body).as_bytes(), &read);
+    assert!(!parsed.has_errors(), "{:?}", errors(&parsed.diagnostics));
+    let limits = Limits {
+        steps: MANY,
+        live_elements: MANY,
+    };
+    let options = CompileOptions {
+        limits,
+        ..CompileOptions::default()
+    };
+    let compiled = compile(&parsed.document.unwrap(), &options);
+    let found = errors(&compiled.diagnostics);
+    assert!(found.is_empty(), "{:?}", &found[..found.len().min(3)]);
+    Arc::clone(&compiled.definitions[0])
+}
+
+/// An instance without the checks of [`Host`], which look at the whole state at each command.
+pub struct Bare {
+    pub definition: Arc<Definition>,
+    pub instance: Instance,
+    pub keys: KeyGenerator,
+    pub jobs: Vec<ElementInstanceKey>,
+}
+
+impl Bare {
+    pub fn new(definition: Arc<Definition>) -> Self {
+        let mut keys = KeyGenerator::new(0, 0);
+        let instance = Instance::new(InstanceKey(keys.next_key()));
+        let jobs = Vec::new();
+        Self {
+            definition,
+            instance,
+            keys,
+            jobs,
+        }
+    }
+
+    /// Gives a command; what follows from it. Jobs that it opens are kept.
+    pub fn command(&mut self, kind: CommandKind) -> (Vec<Event>, Vec<Effect>) {
+        let (mut events, mut effects) = (Vec::new(), Vec::new());
+        let command = Command::new(kind, Cause::Engine);
+        let (definition, instance) = (&self.definition, &mut self.instance);
+        advance(
+            definition,
+            instance,
+            command,
+            BEGIN,
+            &mut self.keys,
+            &mut events,
+            &mut effects,
+        )
+        .unwrap();
+        self.jobs.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::RunJob(job) => Some(job.key),
+            _ => None,
+        }));
+        (events, effects)
+    }
+
+    pub fn start(&mut self) -> (Vec<Event>, Vec<Effect>) {
+        self.command(CommandKind::Start {
+            element: None,
+            variables: Variables::new(),
+        })
+    }
+
+    pub fn complete(&mut self, job: ElementInstanceKey) -> (Vec<Event>, Vec<Effect>) {
+        self.command(CommandKind::CompleteJob {
+            job,
+            variables: Variables::new(),
+        })
     }
 }
