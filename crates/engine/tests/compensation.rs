@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::model::{Play, START_END, UNDO, chain, file, flow, handled, host, job, undoable};
-use common::{Host, errors};
-use tidegate_engine::{CompileOptions, Instance, Limits, advance};
-use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, SubStatus, Variables};
+use common::Host;
+use common::model::{Bare, Play, START_END, UNDO, chain, flow, handled, host, job, large, undoable};
+use tidegate_engine::Instance;
+use tidegate_model::{CommandKind, SubStatus, Variables};
 
 /// What the handler under way sees.
 fn seen(host: &Host, name: &str) -> Option<String> {
@@ -368,8 +368,8 @@ fn turns_that_completed_are_undone_when_their_transaction_is_cancelled() {
 
 const TURNS: usize = 10_000;
 
-/// A loop of jobs that can be compensated; what the state takes after it, encoded and in memory.
-fn looped(turns: usize, mapping: &str, variables: &str, results: impl Fn(usize) -> String) -> (usize, usize) {
+/// A loop of jobs that can be compensated.
+fn looped(turns: usize, mapping: &str, variables: &str, results: impl Fn(usize) -> String) -> Bare {
     let activity = undoable("a", "").replacen(
         "</extensionElements>",
         &format!("{mapping}</extensionElements>"),
@@ -381,44 +381,28 @@ fn looped(turns: usize, mapping: &str, variables: &str, results: impl Fn(usize) 
          </conditionExpression></sequenceFlow>",
         chain(&["s", "merge", "a", "decide", "merge"])
     ) + &flow("undo", "e");
-    let compiled = common::load_with(
-        "loop.bpmn",
-        file(&body).as_bytes(),
-        &CompileOptions {
-            limits: Limits::default(),
-            ..CompileOptions::default()
-        },
-    );
-    let found = errors(&compiled.diagnostics);
-    assert!(found.is_empty(), "{:?}", compiled.diagnostics);
-    let mut host = Host::new(&compiled.definitions[0]);
-    host.checks_prefixes = false;
-    host.begin(variables);
-    let mut task: Option<ElementInstanceKey> = host.jobs().first().map(|job| job.key);
+    let mut run = Bare::new(large(&body));
+    let variables = Variables::parse(variables).unwrap();
+    let element = None;
+    run.command(CommandKind::Start { element, variables });
     for turn in 0..turns {
-        let variables = Variables::parse(&results(turn)).unwrap();
-        let job = task.take().expect("the next turn");
-        let (mut events, mut effects) = (Vec::new(), Vec::new());
-        let command = Command::new(CommandKind::CompleteJob { job, variables }, Cause::Engine);
-        let (definition, instance) = (&host.definition, &mut host.instance);
-        advance(
-            definition,
-            instance,
-            command,
-            host.now,
-            &mut host.keys,
-            &mut events,
-            &mut effects,
-        )
-        .unwrap();
-        task = effects.iter().find_map(|effect| match effect {
-            Effect::RunJob(job) => Some(job.key),
-            _ => None,
-        });
+        turned(&mut run, &results(turn));
     }
-    let bytes = host.instance.encode();
+    run
+}
+
+/// Completes the one job that is open.
+fn turned(run: &mut Bare, results: &str) {
+    let job = run.jobs.pop().expect("a job is open");
+    let variables = Variables::parse(results).unwrap();
+    run.command(CommandKind::CompleteJob { job, variables });
+}
+
+/// What the state takes, written and in memory after it was read.
+fn size(run: &Bare) -> (usize, usize) {
+    let bytes = run.instance.encode();
     let read = Instance::decode(&bytes).unwrap();
-    assert_eq!(read, host.instance);
+    assert_eq!(read, run.instance);
     (bytes.len(), read.bytes())
 }
 
@@ -426,13 +410,29 @@ fn looped(turns: usize, mapping: &str, variables: &str, results: impl Fn(usize) 
 fn ten_thousand_turns_that_can_be_undone_share_what_does_not_change() {
     let large = "x".repeat(100_000);
     let start = format!("{{\"large\":\"{large}\",\"n\":0}}");
-    let (bytes, memory) = looped(TURNS, "", &start, |_| "{\"n\":1}".to_owned());
+    let (bytes, memory) = size(&looped(TURNS, "", &start, |_| "{\"n\":1}".to_owned()));
     eprintln!("{TURNS} turns: {bytes} bytes, about {memory} in memory");
     assert!(bytes < 100_000 + TURNS * 32, "{bytes} bytes");
     assert!(memory < 100_000 + TURNS * 400, "{memory} bytes in memory");
     // What changes with each turn is kept for each, and nothing else.
-    let (bytes, _) = looped(TURNS, "", &start, |turn| format!("{{\"n\":{turn}}}"));
+    let mut run = looped(TURNS, "", &start, |turn| format!("{{\"n\":{turn}}}"));
+    let (bytes, _) = size(&run);
     assert!(bytes < 100_000 + TURNS * 48, "{bytes} bytes");
+    // All of them are undone, each with its own, and what was kept for them goes. The last turn changes nothing.
+    turned(&mut run, "{\"done\":true}");
+    for turn in (0..TURNS).rev().take(1).chain((0..TURNS).rev()) {
+        let handler = run.jobs.last().copied().expect("a handler is under way");
+        let kept = run.instance.variables_of(handler).unwrap();
+        assert_eq!(
+            kept.get("n").map(|value| value.text().to_owned()),
+            Some(turn.to_string())
+        );
+        turned(&mut run, "{}");
+        if turn == TURNS / 2 {
+            assert!(size(&run).0 < 300_000 + TURNS * 24);
+        }
+    }
+    assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
 }
 
 #[test]
@@ -442,12 +442,12 @@ fn a_large_value_that_comes_again_with_each_turn_is_kept_once() {
     let start = format!("{{\"large\":\"{large}\",\"n\":0}}");
     // The worker gives it back each time.
     let back = format!("{{\"large\":\"{large}\"}}");
-    let (bytes, memory) = looped(TURNS, "", &start, |_| back.clone());
+    let (bytes, memory) = size(&looped(TURNS, "", &start, |_| back.clone()));
     assert!(bytes < 100_000 + TURNS * 32, "{bytes} bytes");
     assert!(memory < 100_000 + TURNS * 400, "{memory} bytes in memory");
     // Each turn has it as an input of its own.
     let mapping = "<zeebe:ioMapping><zeebe:input source='= large' target='mine'/></zeebe:ioMapping>";
-    let (bytes, memory) = looped(TURNS, mapping, &start, |_| "{}".to_owned());
+    let (bytes, memory) = size(&looped(TURNS, mapping, &start, |_| "{}".to_owned()));
     assert!(bytes < 300_000 + TURNS * 48, "{bytes} bytes");
     assert!(memory < 300_000 + TURNS * 500, "{memory} bytes in memory");
 }
