@@ -108,6 +108,13 @@ fn who_waits_is_told_once_and_only_when_nothing_is_live() {
 
     drop(gate.admit());
     assert_eq!(told.load(Ordering::SeqCst), 3, "nobody is told twice");
+
+    let last = gate.admit().unwrap();
+    wait();
+    gate.close(Closing::Pause);
+    drop(last);
+    assert_eq!(told.load(Ordering::SeqCst), 4);
+    assert!(gate.read().is_paused(), "to tell changes no flag");
 }
 
 #[test]
