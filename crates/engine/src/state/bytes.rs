@@ -1,20 +1,19 @@
 //! The state as bytes: a version byte, then one CBOR array whose tail may grow.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+mod completed;
 
+use std::collections::BTreeMap;
+
+use completed::Large;
 use minicbor::Encoder;
 use minicbor::data::Type;
 use minicbor::decode::Decoder;
 use minicbor::encode::Error as EncodeError;
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Variables};
+use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{
-    Completed, CompletedActivities, Earlier, ElementInstance, Handles, IncidentState, Instance, LARGE, Past,
-    Phase, Role, Scope, Stage, Wait,
-};
+use crate::state::{ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait};
 
 const PARTS: u64 = 12;
 /// Parts of a state without earlier values of variables and without scopes that ended abnormally.
@@ -25,9 +24,6 @@ const PARTS_OF_FIRST: u64 = 9;
 const ELEMENT_PARTS: u64 = 9;
 const HANDLER_PARTS: u64 = 10;
 const AD_HOC_PARTS: u64 = 11;
-const COMPLETED_PARTS: u64 = 8;
-/// Parts that every completed activity has; the data of one that has no more are whole.
-const COMPLETED_PARTS_OF_FIRST: u64 = 6;
 const INCIDENT_PARTS: u64 = 6;
 
 type Written = Result<(), EncodeError<std::convert::Infallible>>;
@@ -159,30 +155,12 @@ impl Instance {
             }
         }
         let mut large = Large::of(&self.variables);
-        out.array(completed.len() as u64)?;
-        for (scope, order, completed) in completed.iter() {
-            out.array(COMPLETED_PARTS)?;
-            key::encode(&scope, out, base)?;
-            out.u64(order)?;
-            key::encode(&completed.key, out, base)?;
-            out.encode(completed.element)?.bool(completed.only_inside)?;
-            out.map(completed.variables.0.len() as u64)?;
-            for (name, value) in completed.variables.iter() {
-                out.str(name)?;
-                large.write(out, value)?;
-            }
-            out.bool(completed.is_handled)?.bool(completed.is_whole)?;
-        }
+        completed::write(out, base, completed, &mut large)?;
         out.encode(&self.waits)?;
         if is_plain {
             return Ok(());
         }
-        write_past(out, base, &completed.past, &mut large)?;
-        out.array(completed.abnormal.len() as u64)?;
-        completed
-            .abnormal
-            .iter()
-            .try_for_each(|scope| key::encode(scope, out, base))
+        completed::write_past(out, base, completed, &mut large)
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -231,110 +209,6 @@ impl Instance {
     }
 }
 
-/// Large values that were written before and are not written again.
-#[derive(Default)]
-struct Large {
-    /// Their places by where their text is.
-    written: HashMap<*const u8, u64>,
-    read: Vec<Json>,
-}
-
-impl Large {
-    /// Knows the values that the instance itself holds now.
-    fn of(variables: &Variables) -> Self {
-        let mut large = Self::default();
-        for (_, value) in variables.iter().filter(|(_, value)| value.text().len() >= LARGE) {
-            large.add(value);
-        }
-        large
-    }
-
-    fn add(&mut self, value: &Json) {
-        self.written.insert(value.text().as_ptr(), self.read.len() as u64);
-        self.read.push(value.clone());
-    }
-
-    fn write(&mut self, out: &mut Out<'_>, value: &Json) -> Written {
-        if value.text().len() < LARGE {
-            return out.str(value.text())?.ok();
-        }
-        match self.written.get(&value.text().as_ptr()) {
-            Some(place) => out.u64(*place)?.ok(),
-            None => {
-                self.add(value);
-                out.str(value.text())?.ok()
-            }
-        }
-    }
-
-    fn read(&mut self, decoder: &mut Decoder<'_>) -> Result<Json, CorruptState> {
-        if decoder.datatype()? == Type::String {
-            let value = decoder.decode::<Json>()?;
-            if value.text().len() >= LARGE {
-                self.add(&value);
-            }
-            return Ok(value);
-        }
-        let place = usize::try_from(decoder.u64()?).unwrap_or(usize::MAX);
-        let value = self.read.get(place).cloned();
-        value.ok_or_else(|| CorruptState::new("a value that is not there"))
-    }
-}
-
-fn write_past(out: &mut Out<'_>, base: &mut KeyBase, past: &Past, large: &mut Large) -> Written {
-    out.array(past.seen.len() as u64 * 2)?;
-    for (scope, newest) in &past.seen {
-        key::encode(scope, out, base)?;
-        out.u64(*newest)?;
-    }
-    out.array(past.earlier.len() as u64)?;
-    for ((scope, name), kept) in &past.earlier {
-        key::encode(scope, out, base)?;
-        out.str(name)?.array(kept.len() as u64 * 2)?;
-        for earlier in kept {
-            out.u64(earlier.until)?;
-            match &earlier.value {
-                Some(value) => large.write(out, value)?,
-                None => out.null()?.ok()?,
-            }
-        }
-    }
-    Ok(())
-}
-
-fn read_past(decoder: &mut Decoder<'_>, base: &mut KeyBase, large: &mut Large) -> Result<Past, CorruptState> {
-    let mut past = Past::default();
-    for _ in 0..length(decoder)? / 2 {
-        let scope = key::decode(decoder, base)?;
-        past.seen.insert(scope, decoder.u64()?);
-    }
-    for _ in 0..length(decoder)? {
-        let scope = key::decode(decoder, base)?;
-        let name = Arc::from(decoder.str()?);
-        let mut kept: Vec<Earlier> = Vec::new();
-        for _ in 0..length(decoder)? / 2 {
-            let until = decoder.u64()?;
-            if kept.last().is_some_and(|last| last.until >= until) {
-                return Err(CorruptState::new("earlier values out of order"));
-            }
-            let value = match decoder.datatype()? {
-                Type::Null => {
-                    decoder.null()?;
-                    None
-                }
-                _ => Some(large.read(decoder)?),
-            };
-            let earlier = Earlier { until, value };
-            past.bytes += earlier.bytes();
-            kept.push(earlier);
-        }
-        if past.earlier.insert((scope, name), kept).is_some() {
-            return Err(CorruptState::new("the earlier values of a variable twice"));
-        }
-    }
-    Ok(past)
-}
-
 fn write_tokens(out: &mut Out<'_>, scope: &Scope) -> Written {
     out.array(scope.tokens().len() as u64 * 2)?;
     for (flow, count) in scope.tokens() {
@@ -361,62 +235,15 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
         return Ok(instance);
     }
     let mut large = Large::of(&instance.variables);
-    instance.completed = read_completed(decoder, base, &mut large)?;
+    instance.completed = completed::read(decoder, base, &mut large)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
     if (parts as u64) < PARTS {
         skip_to(decoder, parts, PARTS_OF_PLAIN)?;
         return Ok(instance);
     }
-    instance.completed.past = read_past(decoder, base, &mut large)?;
-    for _ in 0..length(decoder)? {
-        let scope = key::decode(decoder, base)?;
-        instance.completed.abnormal.insert(scope);
-    }
+    completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
-}
-
-fn read_completed(
-    decoder: &mut Decoder<'_>,
-    base: &mut KeyBase,
-    large: &mut Large,
-) -> Result<CompletedActivities, CorruptState> {
-    let mut all = CompletedActivities::default();
-    for _ in 0..length(decoder)? {
-        let parts = length(decoder)?;
-        let scope: ElementInstanceKey = key::decode(decoder, base)?;
-        let order = decoder.u64()?;
-        let mut completed = Completed {
-            key: key::decode(decoder, base)?,
-            element: decoder.decode()?,
-            only_inside: decoder.bool()?,
-            is_handled: false,
-            is_whole: true,
-            variables: Variables::new(),
-        };
-        let variables = decoder.map()?;
-        let variables = variables.ok_or_else(|| CorruptState::new("variables of unknown count"))?;
-        for _ in 0..variables {
-            let name: Arc<str> = Arc::from(decoder.str()?);
-            completed.variables.set(name, large.read(decoder)?);
-        }
-        if parts as u64 >= COMPLETED_PARTS {
-            completed.is_handled = decoder.bool()?;
-            completed.is_whole = decoder.bool()?;
-            skip_to(decoder, parts, COMPLETED_PARTS)?;
-        } else {
-            skip_to(decoder, parts, COMPLETED_PARTS_OF_FIRST)?;
-        }
-        // What is inside is younger than what it is inside of, so there are no circles.
-        if completed.key <= scope {
-            return Err(CorruptState::new("a completed activity inside itself"));
-        }
-        if all.holds(completed.key) {
-            return Err(CorruptState::new("an activity that completed twice"));
-        }
-        all.put(scope, order, completed);
-    }
-    Ok(all)
 }
 
 fn read_elements(

@@ -1,16 +1,13 @@
 //! The live state as a value: what the engine reads to decide and changes to apply.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{
-    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, SubStatus, Variables,
-};
+use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
 
 use crate::definition::Definition;
 use crate::event::Resume;
-use crate::state::{Completed, CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
+use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -300,63 +297,6 @@ impl Instance {
             }
         }
         all
-    }
-
-    /// Everything that a completed activity saw when it completed, the innermost value of each name.
-    pub(crate) fn seen_by(&self, completed: &Completed, scope: ElementInstanceKey, order: u64) -> Variables {
-        let mut all = completed.variables.clone();
-        let mut next = Some(scope).filter(|_| !completed.is_whole);
-        while let Some(here) = next {
-            let ended = self.completed.of(here);
-            let (variables, around) = match (self.elements.get(&here), ended) {
-                (Some(state), _) => (&state.variables, Some(state.parent)),
-                (None, Some((around, ended))) => (&ended.variables, Some(around).filter(|_| !ended.is_whole)),
-                (None, None) => (
-                    &self.variables,
-                    Some(ElementInstanceKey::ROOT).filter(|root| *root != here),
-                ),
-            };
-            let earlier: BTreeMap<_, _> = self.completed.past.of(here, order).collect();
-            let later = variables.iter().filter(|(name, _)| !earlier.contains_key(*name));
-            let then = earlier
-                .iter()
-                .filter_map(|(name, value)| Some((*name, (*value)?)))
-                .chain(later);
-            let then: Vec<_> = then.filter(|(name, _)| all.get(name).is_none()).collect();
-            for (name, value) in then {
-                all.set(Arc::clone(name), value.clone());
-            }
-            next = around;
-        }
-        all
-    }
-
-    /// Sets variables of a scope that is alive. What completed before keeps seeing the values that they had.
-    pub(crate) fn set_variables(
-        &mut self,
-        scope: ElementInstanceKey,
-        values: impl IntoIterator<Item = (Arc<str>, Json)>,
-    ) {
-        let (target, mut handles, runs) = match scope {
-            ElementInstanceKey::ROOT => (&mut self.variables, None, false),
-            key => match self.elements.get_mut(&key) {
-                Some(state) => {
-                    let runs = state.stage == Stage::Running;
-                    (&mut state.variables, state.handles.as_deref_mut(), runs)
-                }
-                None => return,
-            },
-        };
-        for (name, value) in values {
-            if let Some(handles) = &mut handles {
-                handles.note(&name, runs);
-            }
-            let before = target.get(&name);
-            if before != Some(&value) {
-                self.completed.changes(scope, &name, before, self.sequence);
-                target.set(name, value);
-            }
-        }
     }
 
     /// About how much memory it takes, for the budget of a cache.

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_model::{ElementInstanceKey, Json};
+use tidegate_model::{ElementInstanceKey, Json, Variables};
+
+use crate::state::{Completed, Instance, Stage};
 
 /// The earlier values of the variables of each scope.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,5 +99,64 @@ impl Earlier {
     pub(super) fn bytes(&self) -> usize {
         const EARLIER: usize = 48;
         EARLIER + self.value.as_ref().map_or(0, |value| value.text().len())
+    }
+}
+
+impl Instance {
+    /// Everything that a completed activity saw when it completed, the innermost value of each name.
+    pub(crate) fn seen_by(&self, completed: &Completed, scope: ElementInstanceKey, order: u64) -> Variables {
+        let mut all = completed.variables.clone();
+        let mut next = Some(scope).filter(|_| !completed.is_whole);
+        while let Some(here) = next {
+            let ended = self.completed.of(here);
+            let (variables, around) = match (self.elements.get(&here), ended) {
+                (Some(state), _) => (&state.variables, Some(state.parent)),
+                (None, Some((around, ended))) => (&ended.variables, Some(around).filter(|_| !ended.is_whole)),
+                (None, None) => (
+                    &self.variables,
+                    Some(ElementInstanceKey::ROOT).filter(|root| *root != here),
+                ),
+            };
+            let earlier: BTreeMap<_, _> = self.completed.past.of(here, order).collect();
+            let later = variables.iter().filter(|(name, _)| !earlier.contains_key(*name));
+            let then = earlier
+                .iter()
+                .filter_map(|(name, value)| Some((*name, (*value)?)))
+                .chain(later);
+            let then: Vec<_> = then.filter(|(name, _)| all.get(name).is_none()).collect();
+            for (name, value) in then {
+                all.set(Arc::clone(name), value.clone());
+            }
+            next = around;
+        }
+        all
+    }
+
+    /// Sets variables of a scope that is alive. What completed before keeps seeing the values that they had.
+    pub(crate) fn set_variables(
+        &mut self,
+        scope: ElementInstanceKey,
+        values: impl IntoIterator<Item = (Arc<str>, Json)>,
+    ) {
+        let (target, mut handles, runs) = match scope {
+            ElementInstanceKey::ROOT => (&mut self.variables, None, false),
+            key => match self.elements.get_mut(&key) {
+                Some(state) => {
+                    let runs = state.stage == Stage::Running;
+                    (&mut state.variables, state.handles.as_deref_mut(), runs)
+                }
+                None => return,
+            },
+        };
+        for (name, value) in values {
+            if let Some(handles) = &mut handles {
+                handles.note(&name, runs);
+            }
+            let before = target.get(&name);
+            if before != Some(&value) {
+                self.completed.changes(scope, &name, before, self.sequence);
+                target.set(name, value);
+            }
+        }
     }
 }
