@@ -49,6 +49,27 @@ const CASES: &[(&str, &str, &str, &str, &str)] = &[
         "s t; publish sent",
     ),
     (
+        "a message under a key, an id and a time of its own",
+        r#"<message id="m" name="sent"><extensionElements><zeebe:subscription correlationKey="=other"/></extensionElements></message>"#,
+        r#"<startEvent id="s"/><sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage correlationKey="=&quot;order &quot; + string(n)" messageId="=&quot;once-&quot; + string(n)" timeToLive="PT1H"/></extensionElements></sendTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"n": 7}"#,
+        "s t; publish sent key order 7 id once-7 for 3600000 ms",
+    ),
+    (
+        "a message at an event, its time to live by an expression",
+        r#"<message id="m" name="sent"/>"#,
+        r#"<startEvent id="s"/><intermediateThrowEvent id="t"><messageEventDefinition id="d" messageRef="m"><extensionElements><zeebe:publishMessage correlationKey="k" timeToLive="=duration(&quot;PT&quot; + string(n) + &quot;S&quot;)"/></extensionElements></messageEventDefinition></intermediateThrowEvent><sequenceFlow id="f" sourceRef="s" targetRef="t"/><endEvent id="e"><extensionElements><zeebe:publishMessage messageId="last"/></extensionElements><messageEventDefinition id="d2" messageRef="m"/></endEvent><sequenceFlow id="g" sourceRef="t" targetRef="e"/>"#,
+        r#"{"n": 2}"#,
+        "s t e; publish sent id last; publish sent key k for 2000 ms",
+    ),
+    (
+        "a time to live that is none",
+        r#"<message id="m" name="sent"/>"#,
+        r#"<startEvent id="s"/><sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage timeToLive="=n"/></extensionElements></sendTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"n": "soon"}"#,
+        "s; incident the time to live: `soon` is not an ISO 8601 duration, for example PT30S or P1DT12H. Correct the variables and retry.",
+    ),
+    (
         "an ad-hoc sub-process whose rest goes on",
         "",
         r#"<startEvent id="s"/><adHocSubProcess id="a" cancelRemainingInstances="false"><userTask id="t"/><task id="u"/><completionCondition>=true</completionCondition></adHocSubProcess><sequenceFlow id="f" sourceRef="s" targetRef="a"/>"#,
@@ -168,7 +189,20 @@ fn opened(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::ArmTimer(timer) => format!("timer c after {} ms", timer.due_at.since(BEGIN)),
         Effect::Subscribe(wait) => format!("signal {}", wait.message_name),
-        Effect::PublishMessage { name, .. } => format!("publish {name}"),
+        Effect::PublishMessage {
+            name,
+            correlation_key,
+            ttl_ms,
+            message_id,
+            ..
+        } => {
+            let more = [
+                (!correlation_key.is_empty()).then(|| format!(" key {correlation_key}")),
+                message_id.as_ref().map(|id| format!(" id {id}")),
+                ttl_ms.map(|ms| format!(" for {ms} ms")),
+            ];
+            format!("publish {name}{}", more.into_iter().flatten().collect::<String>())
+        }
         Effect::RunJob(job) => format!("job {} {} tries", job.job_type, job.retries),
         Effect::OpenUserTask(task) => match &task.assignee {
             Some(assignee) => format!(
@@ -219,6 +253,26 @@ const REFUSED: &[(&str, &str)] = &[
     (r#"<callChoreography id="t"/>"#, "element-not-supported"),
     (r#"<serviceTask id="t" camunda:class="a.B"/>"#, "java-delegate"),
     (
+        r#"<sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage timeToLive="soon"/></extensionElements></sendTask>"#,
+        "time-to-live-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:taskSchedule dueDate="soon"/></extensionElements></userTask>"#,
+        "user-task-date-invalid",
+    ),
+    (
+        r#"<userTask id="t" camunda:followUpDate="12/31/2026"/>"#,
+        "user-task-date-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:priorityDefinition priority="high"/></extensionElements></userTask>"#,
+        "user-task-priority-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:formDefinition formKey="=1 +"/></extensionElements></userTask>"#,
+        "expression-syntax",
+    ),
+    (
         r#"<serviceTask id="t" camunda:delegateExpression="${b}"/>"#,
         "java-delegate",
     ),
@@ -233,7 +287,8 @@ fn what_nothing_can_run_is_refused_by_name() {
     for (element, code) in REFUSED {
         let body =
             format!(r#"<startEvent id="s"/>{element}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#);
-        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        let message = r#"<message id="m" name="m"/>"#;
+        let compiled = load("p.bpmn", file("", message, &body).as_bytes(), &[]);
         assert_eq!(errors(&compiled.diagnostics), [*code], "{element}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_expression::SyntaxError;
-use tidegate_model::document::{Document, Element, NodeId, Position};
+use tidegate_model::document::{Document, Element, Extension, NodeId, Position};
 use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::{CompileOptions, VENDORS};
@@ -351,6 +351,15 @@ impl<'a> Reader<'a> {
         Text::read(text)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
+    }
+
+    /// Reads an attribute of an extension whose text may be marked as an expression. None if it was refused; inside,
+    /// none if it is absent or empty.
+    pub(crate) fn text_of(&mut self, extension: &Extension, name: &str) -> Option<Option<Text>> {
+        match extension.attribute(name).filter(|text| !text.trim().is_empty()) {
+            Some(text) => self.text(text, extension.position).map(Some),
+            None => Some(None),
+        }
     }
 
     /// Reads a text that is an expression, marked as one or not. Without a language of its own, that of the file.

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
-    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Timestamp, Variables,
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, TaskDetails, Timestamp, Variables,
 };
 
 use crate::definition::FlowIndex;
@@ -105,6 +105,8 @@ pub(crate) enum Stage {
         assignee: Option<String>,
         #[n(1)]
         candidate_groups: Vec<String>,
+        #[n(2)]
+        details: Option<Box<TaskDetails>>,
     },
     /// It waits for an event of its own.
     #[n(3)]

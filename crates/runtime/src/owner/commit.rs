@@ -592,6 +592,7 @@ fn translate(
                 name: task.name.map(|name| name.to_string()),
                 assignee: task.assignee,
                 candidate_groups: task.candidate_groups,
+                details: task.details,
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
@@ -651,10 +652,17 @@ fn translate(
                 correlation_key,
                 variables,
                 ttl_ms,
+                message_id,
             } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
-                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+                emitted(shared, now, writes, after).publish(
+                    row,
+                    (message, message_id),
+                    to,
+                    variables,
+                    ttl_ms,
+                );
             }
             Effect::BroadcastSignal { name, variables } => {
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
