@@ -246,6 +246,28 @@ fn a_definition_has_the_tag_of_its_version() {
     );
 }
 
+#[test]
+fn what_is_not_run_is_told() {
+    for extension in [
+        r#"<zeebe:executionListeners><zeebe:executionListener eventType="start" type="x"/></zeebe:executionListeners>"#,
+        r#"<zeebe:taskListeners><zeebe:taskListener eventType="creating" type="x"/></zeebe:taskListeners>"#,
+        r#"<camunda:executionListener class="a.B" event="start"/>"#,
+        r#"<camunda:taskListener class="a.B" event="create"/>"#,
+        r#"<camunda:connector><camunda:connectorId>http</camunda:connectorId></camunda:connector>"#,
+    ] {
+        let body = format!(
+            r#"<startEvent id="s"/><userTask id="t"><extensionElements>{extension}</extensionElements></userTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#
+        );
+        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        let codes: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .map(|found| (found.code.as_str(), found.is_error()))
+            .collect();
+        assert_eq!(codes, [("extension-ignored", false)], "{extension}");
+    }
+}
+
 /// What nothing can run, with the code that it is refused with.
 const REFUSED: &[(&str, &str)] = &[
     (r#"<choreographyTask id="t"/>"#, "element-not-supported"),

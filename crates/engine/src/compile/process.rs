@@ -144,6 +144,7 @@ fn read(
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
+    ignored(&mut reader);
     let mapping = mapping::read(&mut reader);
     let behaviour = (node.row.read)(&mut reader)?;
     let parts = std::mem::take(&mut reader.parts);
@@ -153,9 +154,40 @@ fn read(
     info.completion_quantity = completion_quantity;
     info.repetition = repetition;
     info.declared = declared;
+    let wanted = |name: &str| {
+        let vendors = VENDORS.iter();
+        let mut given = vendors.filter_map(|vendor| element.attribute_in(vendor, name));
+        given.any(|value| value.trim() == "true")
+    };
+    // `async` is what Activiti and the engines before it call the first of the two.
+    info.commit_before = wanted("asyncBefore") || wanted("async");
+    info.commit_after = wanted("asyncAfter");
     info.is_for_compensation = node.row.class == Class::Activity
         && element.attribute("isForCompensation").map(str::trim) == Some("true");
     Some((info, parts))
+}
+
+/// Warns of what the tools put into a model that would run code of theirs and does not run here.
+fn ignored(reader: &mut Reader<'_>) {
+    const TAGS: [&str; 5] = [
+        "executionListener",
+        "executionListeners",
+        "taskListener",
+        "taskListeners",
+        "connector",
+    ];
+    let element = reader.element;
+    for extension in &element.extensions {
+        let is_of_tool = extension.namespace == Namespace::Zeebe || VENDORS.contains(&extension.namespace);
+        if is_of_tool && TAGS.contains(&extension.tag.as_str()) {
+            reader.warn_at(
+                extension.position,
+                "extension-ignored",
+                &format!("the `{}` is not run", extension.tag),
+                "model what it does as an activity, or remove it",
+            );
+        }
+    }
 }
 
 fn info(
@@ -201,6 +233,8 @@ fn blank(
         declared: Vec::new(),
         repetition: None,
         is_for_compensation: false,
+        commit_before: false,
+        commit_after: false,
         compensation: None,
         compensation_sub_process: None,
     }

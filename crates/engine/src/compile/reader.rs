@@ -275,9 +275,14 @@ impl<'a> Reader<'a> {
 
     /// Warns of something about the element.
     pub(crate) fn warn(&mut self, code: &str, message: &str, hint: &str) {
+        self.warn_at(self.element.position, code, message, hint);
+    }
+
+    /// Warns of something about the element at `position`.
+    pub(crate) fn warn_at(&mut self, position: Position, code: &str, message: &str, hint: &str) {
         let diagnostic = Diagnostic::warning(code, message)
             .hint(hint)
-            .at(self.element.position)
+            .at(position)
             .element(self.element.id());
         self.diagnostics.push(diagnostic);
     }

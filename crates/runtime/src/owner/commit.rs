@@ -96,6 +96,7 @@ impl Owner {
                 continue;
             }
             let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -454,6 +455,7 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
+        && !resident.at_commit_point
         && resident
             .uncommitted_since
             .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
