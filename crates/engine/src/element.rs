@@ -53,7 +53,7 @@ pub(crate) use correlation::{Correlations, MessageCorrelation};
 pub(crate) use escalation::read_catch as read_escalation;
 pub(crate) use job::JobSpec;
 pub(crate) use message::{MessageSpec, read as read_message};
-pub(crate) use pass_through::placeholder;
+pub(crate) use pass_through::stand_in;
 pub(crate) use publish::PublishSpec;
 pub(crate) use repetition::{LOOP_COUNTER, Repetition, read as read_repetition};
 pub(crate) use signal::{SignalSpec, read as read_signal};

@@ -30,6 +30,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "wrong-reference-kind b1 7",
             "event-definition-missing b3 9",
             "boundary-host-not-activity b1 7",
+            "boundary-event-with-incoming b2 8",
         ],
     ),
     (
@@ -117,6 +118,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "signal-reference-missing th 10",
             "escalation-reference-missing en 11",
             "message-reference-missing re 13",
+            "event-gateway-too-few-events eb 13",
         ],
     ),
     (
@@ -133,6 +135,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "condition-missing n 8",
             "event-gateway-parallel g 9",
             "timer-invalid t 10",
+            "event-gateway-too-few-events g 9",
         ],
     ),
     (
@@ -167,7 +170,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <subProcess id="ev"><startEvent id="t"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess>
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
-        &["sub-process-start-not-none t 7"],
+        &[
+            "sub-process-start-not-none t 7",
+            "sub-process-without-start empty 6",
+            "sub-process-with-several-starts two 6",
+        ],
     ),
     (
         "sub-processes that cannot begin, the rest being right",
@@ -179,6 +186,33 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "unreachable a 6",
             "unreachable b 6",
         ],
+    ),
+    (
+        "nothing follows from what was refused",
+        r#"<startEvent id="s"><timerEventDefinition/></startEvent><task id="t"/>
+<boundaryEvent id="b" attachedToRef="t"><compensateEventDefinition/><timerEventDefinition/></boundaryEvent>
+<serviceTask id="undo" isForCompensation="true"/><association id="as" sourceRef="b" targetRef="undo"/>
+<subProcess id="ev" triggeredByEvent="true"><startEvent id="es"><timerEventDefinition/></startEvent><task id="in"/><sequenceFlow id="x" sourceRef="es" targetRef="in"/></subProcess>
+<eventBasedGateway id="g"/><receiveTask id="r"/><intermediateCatchEvent id="c"><timerEventDefinition/></intermediateCatchEvent>
+<sequenceFlow id="a" sourceRef="s" targetRef="t"/><sequenceFlow id="f" sourceRef="t" targetRef="g"/>
+<sequenceFlow id="gr" sourceRef="g" targetRef="r"/><sequenceFlow id="gc" sourceRef="g" targetRef="lost"/>"#,
+        &[
+            "dangling-reference gc 12",
+            "timer-missing s 6",
+            "element-not-supported b 7",
+            "timer-missing b 7",
+            "job-type-missing undo 8",
+            "timer-missing es 9",
+            "message-reference-missing r 10",
+            "timer-missing c 10",
+            // The reader has said so already; whoever puts the two together leaves it out.
+            "dangling-reference gc 12",
+        ],
+    ),
+    (
+        "everything about one job is said",
+        r#"<startEvent id="s"/><serviceTask id="t"><extensionElements><zeebe:taskDefinition type="= 1 +" retries="many"/></extensionElements></serviceTask>"#,
+        &["expression-syntax t 6", "job-retries-invalid t 6"],
     ),
     (
         "quantities",

@@ -10,13 +10,14 @@ use crate::compile::reader::syntax_error;
 use crate::definition::{Definition, Flow, FlowIndex};
 use crate::text::Computed;
 
+/// Connects the elements. False if a sequence flow was refused.
 pub(super) fn connect(
     document: &Document,
     nodes: &[NodeId],
     flows: &[(NodeId, Option<ElementIndex>)],
     definition: &mut Definition,
     diagnostics: &mut Vec<Diagnostic>,
-) {
+) -> bool {
     let ids: HashMap<Arc<str>, ElementIndex> = definition
         .elements
         .iter()
@@ -37,6 +38,7 @@ pub(super) fn connect(
             definition.flows.push(flow);
         }
     }
+    let is_whole = definition.flows.len() == flows.len();
     links(document, nodes, definition, diagnostics);
     for (position, node) in nodes.iter().enumerate() {
         let element = document.get(*node);
@@ -60,6 +62,7 @@ pub(super) fn connect(
             attach(element, index, &ids, definition, diagnostics);
         }
     }
+    is_whole
 }
 
 /// The link event definition of a flow node, if that is what it is.

@@ -82,30 +82,22 @@ fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
-    let Some(job_type) = definition
-        .attribute("type")
-        .filter(|text| !text.trim().is_empty())
-    else {
-        return missing_type(reader);
+    let job_type = match reader.text_of(definition, "type") {
+        Some(None) => missing_type(reader),
+        read => read.flatten(),
     };
-    let job_type = reader.text(job_type, definition.position)?;
-    let retries = match definition
-        .attribute("retries")
-        .filter(|text| !text.trim().is_empty())
-    {
-        Some(text) => Some(reader.text(text, definition.position)?),
-        None => None,
-    };
-    if let Some(literal) = retries.as_ref().and_then(Text::literal)
+    let mut retries = reader.text_of(definition, "retries");
+    if let Some(literal) = retries.as_ref().and_then(|text| text.as_ref()?.literal())
         && literal.parse::<u32>().is_err()
     {
-        return reader.refuse_at(
+        retries = reader.refuse_at(
             definition.position,
             "job-retries-invalid",
             &format!("`{literal}` is not a number of retries"),
             "write a whole number, or an expression that gives one",
         );
     }
+    let (job_type, retries) = (job_type?, retries?);
     let headers = reader.element.extension(&Namespace::Zeebe, "taskHeaders");
     let headers = headers
         .into_iter()
