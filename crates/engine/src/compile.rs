@@ -1,5 +1,6 @@
 //! From a document to definitions. All findings at once; no definition comes out when one of them is an error.
 
+mod boxed_text;
 mod collect;
 mod compensation;
 mod graph;
@@ -7,7 +8,7 @@ mod process;
 mod reader;
 mod structure;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use tidegate_model::Diagnostic;
@@ -31,6 +32,9 @@ pub struct CompileOptions {
     /// The script formats that the host runs as jobs of type `script`; the empty text stands for a script task
     /// without the attribute. FEEL needs no entry: the engine runs it.
     pub script_formats: Vec<String>,
+    /// The job types that stand in for Java code, by the class name, or by what is inside of `${…}` in a delegate
+    /// expression or an expression. Java code that is not here is refused.
+    pub delegates: BTreeMap<String, String>,
     /// What an instance may use.
     pub limits: Limits,
 }

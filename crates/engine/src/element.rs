@@ -13,6 +13,7 @@ mod compensation;
 mod complex_gateway;
 mod condition;
 mod correlation;
+mod delegate;
 mod end_event;
 mod escalation;
 mod event_based_gateway;

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{BEGIN, Host, errors, load};
-use tidegate_engine::history;
+use common::{BEGIN, Host, errors, load, load_with};
+use tidegate_engine::{CompileOptions, history};
 use tidegate_model::{CommandKind, Effect, Variables};
 
 /// Name, what stands beside the process, its body, its start variables, and what follows: the elements that were
@@ -106,6 +106,13 @@ const CASES: &[(&str, &str, &str, &str, &str)] = &[
         r#"<dataObject id="d"/><dataStoreReference id="store"/><startEvent id="s"/><scriptTask id="t"><extensionElements><zeebe:script expression="=x" resultVariable="all"/></extensionElements><ioSpecification><dataInput id="x"/><inputSet><dataInputRefs>x</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>d</sourceRef><targetRef>x</targetRef><transformation>=d * 2</transformation></dataInputAssociation></scriptTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
         r#"{"d": 4}"#,
         "s t; all = 8",
+    ),
+    (
+        "a transformation as DMN writes it",
+        "",
+        r#"<dataObject id="d"/><startEvent id="s"/><scriptTask id="t"><extensionElements><zeebe:script expression="=x" resultVariable="all"/></extensionElements><ioSpecification><dataInput id="x"/><inputSet><dataInputRefs>x</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>d</sourceRef><targetRef>x</targetRef><transformation language="https://www.omg.org/spec/DMN/20191111/MODEL/">&lt;n:literalExpression xmlns:n="https://www.omg.org/spec/DMN/20191111/MODEL/"&gt;&lt;n:text&gt;if d &amp;lt; 5 then d * 3 else d&lt;/n:text&gt;&lt;/n:literalExpression&gt;</transformation></dataInputAssociation></scriptTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"d": 4}"#,
+        "s t; all = 12",
     ),
     (
         "a called element by its tag, without the variables around it",
@@ -268,6 +275,56 @@ fn what_is_not_run_is_told() {
     }
 }
 
+#[test]
+fn a_job_stands_in_for_java_code_where_the_host_says_so() {
+    let options = CompileOptions {
+        delegates: [("a.B", "pay"), ("pay", "pay"), ("bean.pay(x)", "pay")]
+            .map(|(java, job)| (java.to_owned(), job.to_owned()))
+            .into(),
+        ..CompileOptions::default()
+    };
+    for element in [
+        r#"<serviceTask id="t" camunda:class="a.B">FIELDS</serviceTask>"#,
+        r#"<sendTask id="t" camunda:delegateExpression="${pay}">FIELDS</sendTask>"#,
+        r#"<businessRuleTask id="t" camunda:expression="${ bean.pay(x) }">FIELDS</businessRuleTask>"#,
+        r#"<endEvent id="t"><messageEventDefinition camunda:class="a.B">FIELDS</messageEventDefinition></endEvent>"#,
+    ] {
+        let fields = r#"<extensionElements><camunda:failedJobRetryTimeCycle>R5/PT1M</camunda:failedJobRetryTimeCycle><camunda:field name="a" stringValue="1"/><camunda:field name="b"><camunda:string>2</camunda:string></camunda:field><camunda:field name="c" expression="${x}"/></extensionElements>"#;
+        let body = format!(
+            r#"<startEvent id="s"/>{}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+            element.replace("FIELDS", fields)
+        );
+        let compiled = load_with("p.bpmn", file("", "", &body).as_bytes(), &options);
+        let told: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .map(|found| found.code.as_str())
+            .collect();
+        assert_eq!(told, ["extension-ignored"], "{element}");
+        let mut host = Host::new(&compiled.definitions[0]);
+        let start = CommandKind::Start {
+            element: None,
+            variables: Variables::new(),
+        };
+        let (_, effects) = host.command(start).expect("it starts");
+        let job = effects.iter().find_map(|effect| match effect {
+            Effect::RunJob(job) => Some(job),
+            _ => None,
+        });
+        let job = job.expect("a job");
+        let headers: Vec<_> = job
+            .headers
+            .iter()
+            .map(|(key, value)| (&**key, &**value))
+            .collect();
+        assert_eq!(
+            (&*job.job_type, headers),
+            ("pay", vec![("a", "1"), ("b", "2")]),
+            "{element}"
+        );
+    }
+}
+
 /// What nothing can run, with the code that it is refused with.
 const REFUSED: &[(&str, &str)] = &[
     (r#"<choreographyTask id="t"/>"#, "element-not-supported"),
@@ -283,6 +340,10 @@ const REFUSED: &[(&str, &str)] = &[
         "user-task-date-invalid",
     ),
     (
+        r#"<dataObject id="x"/><task id="t"><dataInputAssociation><targetRef>x</targetRef><transformation>&lt;context/&gt;</transformation></dataInputAssociation></task>"#,
+        "expression-syntax",
+    ),
+    (
         r#"<userTask id="t" camunda:followUpDate="12/31/2026"/>"#,
         "user-task-date-invalid",
     ),
@@ -296,6 +357,15 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         r#"<serviceTask id="t" camunda:delegateExpression="${b}"/>"#,
+        "java-delegate",
+    ),
+    (r#"<sendTask id="t" camunda:class="a.B"/>"#, "java-delegate"),
+    (
+        r#"<businessRuleTask id="t" camunda:class="a.B"/>"#,
+        "java-delegate",
+    ),
+    (
+        r#"<intermediateThrowEvent id="t"><messageEventDefinition camunda:class="a.B"/></intermediateThrowEvent>"#,
         "java-delegate",
     ),
     (

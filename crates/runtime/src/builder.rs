@@ -101,6 +101,16 @@ impl Builder {
         self
     }
 
+    /// Lets jobs of `job_type` stand in for Java code that a model names: a class by its name (`com.example.Pay`), a
+    /// delegate expression or an expression by what is inside of it (`payService` for `${payService}`). Without, such
+    /// a model is refused. As long as models that need it are deployed, every runtime on the store must have it.
+    pub fn delegate(mut self, java: &str, job_type: &str) -> Self {
+        self.compile
+            .delegates
+            .insert(java.to_owned(), job_type.to_owned());
+        self
+    }
+
     /// What deploying these files together would say of them: everything that is wrong or doubtful. No file is
     /// stored.
     pub fn check(&self, resources: Vec<Resource>) -> Vec<Diagnostic> {

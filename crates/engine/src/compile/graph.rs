@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tidegate_model::document::{Document, Element, NodeId};
 use tidegate_model::{Diagnostic, ElementIndex};
 
+use crate::compile::boxed_text;
 use crate::compile::reader::syntax_error;
 use crate::definition::{Definition, Flow, FlowIndex};
 use crate::text::Computed;
@@ -216,7 +217,7 @@ fn read_condition(document: &Document, flow: NodeId, diagnostics: &mut Vec<Diagn
         let diagnostic = syntax_error(text, &error, condition.position);
         diagnostics.push(diagnostic.element(document.get(flow).id()));
     };
-    Computed::read(text, language)
+    boxed_text::read(text, language)
         .map_err(report)
         .or_else(|()| Computed::read("false", None))
         .ok()

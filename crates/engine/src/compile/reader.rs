@@ -6,7 +6,7 @@ use tidegate_expression::SyntaxError;
 use tidegate_model::document::{Document, Element, Extension, NodeId, Position};
 use tidegate_model::{Diagnostic, ElementIndex};
 
-use crate::compile::{CompileOptions, VENDORS};
+use crate::compile::{CompileOptions, VENDORS, boxed_text};
 use crate::element::{
     Catch, Correlations, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message,
     read_signal, read_timer,
@@ -376,7 +376,7 @@ impl<'a> Reader<'a> {
     ) -> Option<Computed> {
         let document = self.document;
         let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
-        Computed::read(text, language)
+        boxed_text::read(text, language)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
     }

@@ -6,7 +6,7 @@ use tidegate_model::document::{Extension, Namespace, NodeId};
 
 use crate::compile::{Reader, VENDORS};
 use crate::decide::Turn;
-use crate::element::{Active, Behaviour};
+use crate::element::{Active, Behaviour, delegate};
 use crate::event::Event;
 use crate::text::{Failure, Text};
 
@@ -43,7 +43,12 @@ impl JobSpec {
         }
     }
 
-    /// Reads `zeebe:taskDefinition`, or the external task of the Java engines. None if neither is there; inside, none
+    /// A job of a fixed type with tries of its own.
+    pub(super) fn with_retries(self, retries: Option<Text>) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// Reads `zeebe:taskDefinition`, or the external task or Java code of the Java engines. None if neither is there; inside, none
     /// if it was refused.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<Self>> {
         if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
@@ -52,12 +57,15 @@ impl JobSpec {
         Self::read_topic(reader, reader.node)
     }
 
-    /// Reads the external task that `node` asks for, the element or one of its event definitions.
+    /// Reads the external task or the Java code that `node` asks for, the element or one of its event definitions.
     pub(crate) fn read_topic(reader: &mut Reader<'_>, node: NodeId) -> Option<Option<Self>> {
         let element = reader.document.get(node);
         let topic = VENDORS
             .iter()
-            .find_map(|vendor| element.attribute_in(vendor, "topic"))?;
+            .find_map(|vendor| element.attribute_in(vendor, "topic"));
+        let Some(topic) = topic else {
+            return delegate::read(reader, node);
+        };
         if topic.trim().is_empty() {
             return Some(missing_type(reader));
         }
@@ -72,7 +80,7 @@ impl JobSpec {
 }
 
 /// The tries of `failedJobRetryTimeCycle`: `R3/PT10M` has three.
-fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
+pub(super) fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
     let cycle = VENDORS
         .iter()
         .find_map(|vendor| reader.element.extension(vendor, "failedJobRetryTimeCycle"))?;
@@ -113,20 +121,6 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
         retries,
         headers: headers.collect(),
     })
-}
-
-/// Refuses what only a Java virtual machine could run, and says what to use in its place.
-pub(crate) fn refuse_java(reader: &mut Reader<'_>) -> Option<()> {
-    for name in ["class", "delegateExpression", "expression"] {
-        let Some(value) = reader.vendor_attribute(name) else {
-            continue;
-        };
-        let message = format!("`{name}` names Java code (`{value}`), which cannot run here");
-        let hint = "make it an external task (type=\"external\" with a topic) or give it a <zeebe:taskDefinition \
-                    type=\"…\"/>, and let a worker of that type do it";
-        return reader.refuse("java-delegate", &message, hint);
-    }
-    Some(())
 }
 
 /// Says that an activity has no job type.
