@@ -146,6 +146,11 @@ impl Expression {
         self.code.tree.free.iter().map(|name| &**name).collect()
     }
 
+    /// The names that are read with their values in `scope`, shortened, for people: `amount = 7, limit = undefined`.
+    pub fn saw(&self, scope: &dyn Scope) -> String {
+        saw(&self.code.tree, scope)
+    }
+
     /// The value, if the expression is a literal.
     pub fn as_literal(&self) -> Option<&Value> {
         if let (Node::Literal(value), _) = self.code.tree.node(self.code.tree.root) {

@@ -141,13 +141,7 @@ impl Behaviour for JobTask {
                 let job_type = computed
                     .string("the job type", &scope)?
                     .filter(|text| !text.is_empty());
-                Some(job_type.ok_or_else(|| {
-                    let message = format!(
-                        "the job type: `{}` gave nothing. Correct the variables and retry.",
-                        computed.text
-                    );
-                    Failure::new("expression-failed", message)
-                })?)
+                Some(job_type.ok_or_else(|| computed.nothing("the job type", &scope))?)
             }
         };
         let retries = match &self.job.retries {

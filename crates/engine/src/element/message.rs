@@ -100,10 +100,3 @@ impl MessageSpec {
         }
     }
 }
-
-pub(super) fn missing(what: &str, text: &str) -> Box<Failure> {
-    Failure::new(
-        "expression-failed",
-        format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),
-    )
-}
