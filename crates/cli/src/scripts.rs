@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tidegate::Builder;
+use tidegate::engine::{ScriptCheck, ScriptFault};
 use tidegate_script::{FORMATS, JOB_TYPE, Options, ScriptActivity, reexec};
 
 /// Makes this process a worker. Not for people: it is in no help.
@@ -28,7 +29,20 @@ pub fn with_scripts(builder: Builder, handler: &Arc<ScriptActivity>) -> Builder 
     let formats = FORMATS.iter().map(|format| (*format).to_owned()).collect();
     builder
         .script_formats(formats)
+        .script_check(ScriptCheck(Arc::new(check)))
         .activity(JOB_TYPE, handler.clone())
+}
+
+/// Reads a script that is to be deployed. One of another format is another handler's.
+fn check(format: &str, text: &str) -> Result<(), ScriptFault> {
+    if !FORMATS.iter().any(|known| known.eq_ignore_ascii_case(format)) {
+        return Ok(());
+    }
+    tidegate_script::check_syntax(text).map_err(|error| ScriptFault {
+        message: error.message,
+        line: error.line,
+        column: error.column,
+    })
 }
 
 /// Names of Java code with the job types that stand in for it.

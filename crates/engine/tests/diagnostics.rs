@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::load;
+use std::sync::Arc;
+
+use common::{load, load_with};
+use tidegate_engine::{CompileOptions, ScriptCheck, ScriptFault};
 
 /// Name, body of the process, and the findings as `code element line`. The body begins in line 6.
 const CASES: &[(&str, &str, &[&str])] = &[
@@ -279,6 +282,38 @@ fn findings_are_as_listed() {
         assert_eq!(refused, compiled.definitions.is_empty(), "{name}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_host_says_of_a_script_is_told_at_its_line() {
+    let fault = |line: Option<u32>| {
+        let read = move |format: &str, text: &str| {
+            assert_eq!((format, text), ("js", "one\n  two"));
+            Err(ScriptFault {
+                message: "two is wrong".to_owned(),
+                line,
+                column: line.map(|_| 3),
+            })
+        };
+        ScriptCheck(Arc::new(read))
+    };
+    let file = "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' targetNamespace='urn:t'>\n\
+                <process id='p' isExecutable='true'>\n<scriptTask id='t' scriptFormat='js'><script>\n\n one\n  two\n\
+                </script></scriptTask></process></definitions>";
+    for (line, place) in [(Some(2), (6, 3)), (Some(1), (5, 1)), (None, (5, 1))] {
+        let options = CompileOptions {
+            script_formats: vec!["js".to_owned()],
+            script_check: Some(fault(line)),
+            ..CompileOptions::default()
+        };
+        let compiled = load_with("case.bpmn", file.as_bytes(), &options);
+        let [found] = compiled.diagnostics.as_slice() else {
+            panic!("{:?}", compiled.diagnostics);
+        };
+        assert_eq!(found.code, "script-syntax");
+        assert!(found.message.contains("two is wrong"), "{found}");
+        assert_eq!((found.line, found.column), place);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::CompileOptions;
+use tidegate_engine::{CompileOptions, ScriptCheck};
 use tidegate_model::Diagnostic;
 use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
 use tokio_util::sync::CancellationToken;
@@ -98,6 +98,12 @@ impl Builder {
     /// Script formats that a handler of the job type `script` runs.
     pub fn script_formats(mut self, formats: Vec<String>) -> Self {
         self.compile.script_formats = formats;
+        self
+    }
+
+    /// Lets `check` read each script of these formats when it is deployed: what it finds refuses the deployment.
+    pub fn script_check(mut self, check: ScriptCheck) -> Self {
+        self.compile.script_check = Some(check);
         self
     }
 
