@@ -291,6 +291,33 @@ async fn people_see_what_the_model_says_of_a_task() {
 }
 
 #[tokio::test]
+async fn case_167_ids_that_are_names_work_in_every_url() {
+    let long = "x".repeat(300);
+    for id in ["größe", "日本", &long] {
+        let server = server().await;
+        let body = around("<userTask id=\"work\" />").replace("\"work\"", &format!("\"t-{id}\""));
+        server.deploy(id, &body).await;
+        let key = server.start(id, json!({})).await;
+        let encoded: String = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (status, definitions) = server.get(&format!("/definitions?processId={encoded}")).await;
+        assert_eq!(
+            (status.as_u16(), &definitions["items"][0]["processId"]),
+            (200, &json!(id))
+        );
+        let instance = server.first(&format!("/instances?processId={encoded}")).await;
+        assert_eq!(
+            (&instance["instanceKey"], &instance["processId"]),
+            (&json!(key), &json!(id))
+        );
+        let task = server.first(&format!("/user-tasks?instanceKey={key}")).await;
+        assert_eq!(task["elementId"], json!(format!("t-{id}")));
+        let complete = format!("/user-tasks/{}/complete", task["userTaskKey"].as_str().unwrap());
+        assert_eq!(server.post(&complete, json!({})).await.0, 200);
+        server.until(&key, "finished").await;
+    }
+}
+
+#[tokio::test]
 async fn variables_change_and_instances_are_cancelled() {
     let server = server().await;
     server.deploy("job", &service("external")).await;
