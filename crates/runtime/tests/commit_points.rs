@@ -65,8 +65,7 @@ async fn revisions(second: &str) -> Vec<(String, u64)> {
         .deploy(model("p", "", &body, "s>first>second>third>e"))
         .await;
     stand.run("p", "{}").await;
-    let seen = looks.seen.lock().clone();
-    seen
+    looks.seen.lock().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
