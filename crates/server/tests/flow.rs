@@ -299,12 +299,14 @@ async fn case_167_ids_that_are_names_work_in_every_url() {
         server.deploy(id, &body).await;
         let key = server.start(id, json!({})).await;
         let encoded: String = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let (status, definitions) = server.get(&format!("/definitions?processId={encoded}")).await;
+        let (status, definitions) = server
+            .get(&format!("/process-definitions?processId={encoded}"))
+            .await;
         assert_eq!(
             (status.as_u16(), &definitions["items"][0]["processId"]),
             (200, &json!(id))
         );
-        let instance = server.first(&format!("/instances?processId={encoded}")).await;
+        let instance = server.first(&format!("/process-instances?processId={encoded}")).await;
         assert_eq!(
             (&instance["instanceKey"], &instance["processId"]),
             (&json!(key), &json!(id))
