@@ -126,18 +126,17 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             key,
             assignee,
             candidate_groups,
+            details,
             ..
-        } => {
-            let (assignee, candidate_groups) = (assignee.clone(), candidate_groups.clone());
-            stage(
-                instance,
-                *key,
-                Stage::UserTask {
-                    assignee,
-                    candidate_groups,
-                },
-            );
-        }
+        } => stage(
+            instance,
+            *key,
+            Stage::UserTask {
+                assignee: assignee.clone(),
+                candidate_groups: candidate_groups.clone(),
+                details: details.clone(),
+            },
+        ),
         Event::UserTaskAssigned {
             key, assignee: new, ..
         } => {

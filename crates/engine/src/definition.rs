@@ -7,6 +7,7 @@ use tidegate_model::{ElementIndex, Timestamp, Variables};
 
 use crate::compile::Limits;
 use crate::element::{Behaviour, MessageCorrelation, Repetition};
+use crate::event::Event;
 use crate::mapping::Mapping;
 use crate::reach::Reach;
 use crate::text::Computed;
@@ -90,6 +91,10 @@ pub struct ElementInfo {
     pub(crate) repetition: Option<Box<Repetition>>,
     /// Only compensation activates it.
     pub(crate) is_for_compensation: bool,
+    /// What it does begins only when its activation is committed (`asyncBefore`).
+    pub(crate) commit_before: bool,
+    /// What follows begins only when its completion is committed (`asyncAfter`).
+    pub(crate) commit_after: bool,
     /// The activity that its compensation boundary event leads to.
     pub(crate) compensation: Option<ElementIndex>,
     /// The event sub-process inside it that compensates it.
@@ -212,6 +217,15 @@ impl Definition {
             .get(element.index())?
             .behaviour
             .next_start(after, fired)
+    }
+
+    /// True if the model wants `event` to be committed before anything begins that follows from it.
+    pub fn is_commit_point(&self, event: &Event) -> bool {
+        match event {
+            Event::ElementActivated { element, .. } => self.element(*element).commit_before,
+            Event::ElementCompleted { element, .. } => self.element(*element).commit_after,
+            _ => false,
+        }
     }
 
     /// The event that `element` is a part of, or `element` itself.

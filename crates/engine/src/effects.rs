@@ -169,12 +169,14 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
             correlation_key,
             variables,
             ttl_ms,
+            message_id,
             ..
         } => effects.push(Effect::PublishMessage {
             name: name.clone(),
             correlation_key: correlation_key.clone(),
             variables: variables.clone(),
             ttl_ms: *ttl_ms,
+            message_id: message_id.clone(),
         }),
         Event::EscalationUncaught { code, variables, .. } => effects.push(Effect::EscalateToParent {
             code: code.clone(),
@@ -275,6 +277,7 @@ fn work(
         Stage::UserTask {
             assignee,
             candidate_groups,
+            details,
         } => Some(Effect::OpenUserTask(UserTask {
             key,
             element: state.element,
@@ -282,6 +285,7 @@ fn work(
             name: info.name.clone(),
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
+            details: details.as_deref().cloned().unwrap_or_default(),
         })),
         Stage::Call(call) => Some(Effect::StartChild(Child {
             instance: call.child,

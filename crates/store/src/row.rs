@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tidegate_model::{
     DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
-    StimulusKey, SubStatus, Timestamp,
+    StimulusKey, SubStatus, TaskDetails, Timestamp,
 };
 
 /// A process instance.
@@ -237,6 +237,8 @@ pub struct UserTaskRow {
     pub assignee: Option<String>,
     /// Groups that may take it.
     pub candidate_groups: Vec<String>,
+    /// What else the model says of it.
+    pub details: TaskDetails,
     /// Since when.
     pub created_at: Timestamp,
 }

@@ -43,6 +43,11 @@ pub const SETTINGS: &[Setting] = &[
         "Offer the built-in trial handlers (demo.noop, demo.sleep, …)",
     ),
     setting(
+        "delegates",
+        "NAME=TYPE,…",
+        "Job types that stand in for Java classes and delegates that models name",
+    ),
+    setting(
         "no-auth",
         "",
         "Let everybody do everything; for a loopback address only",
@@ -176,9 +181,10 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 20] = [
+const OF_SHELLS: [&str; 21] = [
     "store",
     "demo",
+    "delegates",
     "drain-deadline",
     "persist-reserve",
     "ingress-pause-timeout",

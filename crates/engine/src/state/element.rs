@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
-    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Timestamp, Variables,
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, TaskDetails, Timestamp, Variables,
 };
 
 use crate::definition::FlowIndex;
@@ -148,6 +148,8 @@ pub(crate) enum Stage {
         assignee: Option<String>,
         #[n(1)]
         candidate_groups: Vec<String>,
+        #[n(2)]
+        details: Option<Box<TaskDetails>>,
     },
     /// It waits for an event of its own.
     #[n(3)]

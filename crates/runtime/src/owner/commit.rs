@@ -96,6 +96,7 @@ impl Owner {
                 continue;
             }
             let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -454,6 +455,7 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
+        && !resident.at_commit_point
         && resident
             .uncommitted_since
             .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
@@ -592,6 +594,7 @@ fn translate(
                 name: task.name.map(|name| name.to_string()),
                 assignee: task.assignee,
                 candidate_groups: task.candidate_groups,
+                details: task.details,
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
@@ -651,10 +654,17 @@ fn translate(
                 correlation_key,
                 variables,
                 ttl_ms,
+                message_id,
             } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
-                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+                emitted(shared, now, writes, after).publish(
+                    row,
+                    (message, message_id),
+                    to,
+                    variables,
+                    ttl_ms,
+                );
             }
             Effect::BroadcastSignal { name, variables } => {
                 emitted(shared, now, writes, after).broadcast(row, name, variables);

@@ -38,7 +38,7 @@ impl Emitted<'_> {
     pub(super) fn publish(
         &mut self,
         row: &InstanceRow,
-        message: MessageKey,
+        (message, message_id): (MessageKey, Option<String>),
         (name, correlation_key): (String, String),
         variables: Variables,
         ttl_ms: Option<i64>,
@@ -51,7 +51,7 @@ impl Emitted<'_> {
             correlation_key,
             variables,
             ttl_ms: ttl_ms.unwrap_or(default_ttl),
-            message_id: None,
+            message_id,
             tenant: row.tenant.to_string(),
         };
         self.queue(&domain, &stimulus);

@@ -36,6 +36,8 @@ pub(super) struct Resident {
     /// In-process jobs that are done: they have no row to remove.
     pub(super) done_in_process: Vec<ElementInstanceKey>,
     pub(super) is_dirty: bool,
+    /// The model wants a commit here, whatever the policy says.
+    pub(super) at_commit_point: bool,
     pub(super) uncommitted_since: Option<Instant>,
     /// Commits that failed in a drain and wait for another try, in their order.
     pub(super) retry: std::collections::VecDeque<super::retry::Retry>,
@@ -89,6 +91,7 @@ impl Resident {
             consumed: Vec::new(),
             done_in_process: Vec::new(),
             is_dirty: false,
+            at_commit_point: false,
             uncommitted_since: None,
             retry: std::collections::VecDeque::new(),
             in_flight: 0,

@@ -81,7 +81,7 @@ impl Owner {
         if resident.events.is_empty() {
             resident.first_sequence = resident.instance.sequence() + 1;
         }
-        let new_effects = resident.effects.len();
+        let (new_effects, new_events) = (resident.effects.len(), resident.events.len());
         let keys = self.keys.of(key.get(), now);
         tidegate_engine::advance(
             &resident.loaded.definition,
@@ -95,7 +95,13 @@ impl Owner {
         let high = keys.high();
         self.keys.note(high);
         if self.shared.options.commit_policy == CommitPolicy::Cycle {
-            self.start_before_commit(key, new_effects);
+            let definition = &resident.loaded.definition;
+            let events = resident.events.get(new_events..).unwrap_or_default();
+            match events.iter().any(|event| definition.is_commit_point(event)) {
+                // What was decided behind it starts after the commit.
+                true => resident.at_commit_point = true,
+                false => self.start_before_commit(key, new_effects),
+            }
         }
         self.mark_dirty(key);
         Ok(())

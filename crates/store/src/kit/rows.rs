@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_model::{
     DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
-    StimulusKey, SubStatus,
+    StimulusKey, SubStatus, TaskDetails,
 };
 
 use super::at;
@@ -192,6 +192,13 @@ pub(super) fn user_task(key: u64, instance: u64) -> UserTaskRow {
         name: Some("Approve \"it\"".to_owned()),
         assignee: None,
         candidate_groups: vec!["sales".to_owned(), "a, b".to_owned()],
+        details: TaskDetails {
+            candidate_users: vec!["ada".to_owned()],
+            form_key: Some("approve \"it\"".to_owned()),
+            due_date: Some(at(99)),
+            priority: Some(-7),
+            ..TaskDetails::default()
+        },
         created_at: at(9),
     }
 }
