@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, Timestamp, Variables};
 
 use crate::compile::Limits;
-use crate::element::{Behaviour, MessageCorrelation, Repetition};
+use crate::element::{Behaviour, MessageCorrelation, Repetition, WhenInterrupted};
 use crate::mapping::Mapping;
 use crate::reach::Reach;
 use crate::text::Computed;
@@ -84,6 +84,8 @@ pub struct ElementInfo {
     pub(crate) declared: Vec<Arc<str>>,
     /// How it is repeated.
     pub(crate) repetition: Option<Box<Repetition>>,
+    /// What becomes of its work when that is interrupted.
+    pub(crate) when_interrupted: WhenInterrupted,
     /// Only compensation activates it.
     pub(crate) is_for_compensation: bool,
     /// The activity that its compensation boundary event leads to.

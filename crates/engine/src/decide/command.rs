@@ -5,6 +5,7 @@ use tidegate_model::{
 };
 
 use crate::decide::{Step, Turn};
+use crate::element::{INTERRUPTED, WhenInterrupted};
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, Phase, Stage};
 use crate::text::Failure;
@@ -60,6 +61,17 @@ impl<'a> Turn<'a> {
                         message,
                     },
                 );
+                Ok(())
+            }
+            CommandKind::InterruptJob { job } => {
+                let element = self.open_job(job)?.element;
+                if self.definition.element(element).when_interrupted != WhenInterrupted::Rerun {
+                    self.event(Event::ActivityInterrupted { key: job, element });
+                }
+                Ok(())
+            }
+            CommandKind::ResumeInterrupted => {
+                self.resume_interrupted();
                 Ok(())
             }
             CommandKind::AssignUserTask { task, assignee } => {
@@ -262,6 +274,39 @@ impl<'a> Turn<'a> {
             self.incident(job, element, Resume::Job, failure);
         }
         Ok(())
+    }
+
+    /// What was interrupted and is not simply done again: a person looks at it, or it fails.
+    fn resume_interrupted(&mut self) {
+        let (definition, instance) = (self.definition, self.instance);
+        for (&key, state) in instance
+            .elements
+            .iter()
+            .filter(|(_, state)| state.is_interrupted())
+        {
+            let info = definition.element(state.element);
+            match info.when_interrupted {
+                WhenInterrupted::Rerun => {}
+                WhenInterrupted::Ask => {
+                    let message = format!(
+                        "the work of `{}` was under way when it was interrupted, and nobody knows how far it came. Find \
+                         out, then retry the incident to do it again, or cancel the instance.",
+                        info.id
+                    );
+                    let code = INTERRUPTED;
+                    self.incident(key, state.element, Resume::Job, Failure { code, message });
+                }
+                WhenInterrupted::Fail => self.then(Step::FailInterrupted(key)),
+            }
+        }
+    }
+
+    /// One of several may have ended what this is in.
+    pub(crate) fn fail_interrupted(&mut self, job: ElementInstanceKey) {
+        let message = "the work was under way when it was interrupted, and the model has it fail then";
+        if self.open_job(job).is_ok() {
+            self.throw(job, INTERRUPTED, message.to_owned(), Variables::new());
+        }
     }
 
     fn retry(&mut self, incident: IncidentKey, retries: Option<u32>) -> Result<(), Rejection> {

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
@@ -415,7 +416,7 @@ impl Owner {
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
             Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done);
+                self.enter(key, done, Entry::Unsaved);
             }
             Ok(Some(_)) => {}
             Ok(None) => {}

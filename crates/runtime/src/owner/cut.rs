@@ -145,12 +145,15 @@ impl Owner {
             },
         );
         for running in resident.running.drain(..) {
+            resident.begun.push(running.job);
             tracing::warn!(instance = %key, element = %running.element_id, "an activity did not stop when told to; it is abandoned and its result will not be taken");
             if let Some(task) = running.task {
                 task.abort();
             }
         }
+        let begun = std::mem::take(&mut resident.begun);
         self.mark(key, reason, reason_text, line);
+        self.note_interrupted(key, &begun);
         for waiting in self.awaiting_end.remove(&key).unwrap_or_default() {
             let _ = waiting.send(Err(Error::WaitRanOut(key)));
         }
@@ -243,6 +246,8 @@ impl Owner {
             ..line
         };
         self.mark(key, InterruptionReason::PersistenceFailure, None, line);
+        let maybe_begun = self.jobs_in_process(key);
+        self.note_interrupted(key, &maybe_begun);
     }
 
     /// A commit was told: if it was a mark, the cycle is over.
@@ -333,6 +338,8 @@ impl Owner {
             let _ = done.send(true);
             return;
         }
+        let maybe_begun = self.jobs_in_process(key);
+        self.note_interrupted(key, &maybe_begun);
         if let Some(resident) = self.residents.get_mut(&key) {
             resident.is_marked = true;
             resident.answers.push(Answer::Spilled(done));

@@ -45,6 +45,8 @@ pub(super) struct Resident {
     pub(super) waiting_jobs: u32,
     /// Jobs that a cut kept from starting.
     pub(super) held_back: u32,
+    /// Jobs whose handler had begun when it was told to stop, or was lost.
+    pub(super) begun: Vec<ElementInstanceKey>,
     pub(super) running: Vec<Running>,
     pub(super) cycle: Option<Cycle>,
     /// Bytes of journal since the state was written last, and of that state.
@@ -94,6 +96,7 @@ impl Resident {
             in_flight: 0,
             waiting_jobs: 0,
             held_back: 0,
+            begun: Vec::new(),
             running: Vec::new(),
             cycle: None,
             journal_bytes: 0,

@@ -328,7 +328,7 @@ impl Owner {
     /// An activity stopped. If it was told to, its work stays in the instance.
     fn stopped(&mut self, instance: InstanceKey, job: ElementInstanceKey) {
         if self.cut.is_some() {
-            self.hold_back(instance);
+            self.hold_back(instance, job);
             return;
         }
         let message = "the activity says that it was stopped, and nobody told it to".to_owned();
@@ -361,12 +361,13 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position);
-        self.hold_back(instance);
+        self.hold_back(instance, job);
     }
 
-    fn hold_back(&mut self, instance: InstanceKey) {
+    fn hold_back(&mut self, instance: InstanceKey, begun: ElementInstanceKey) {
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.held_back += 1;
+            resident.begun.push(begun);
         }
     }
 
