@@ -134,6 +134,12 @@ impl Definition {
         &self.process_id
     }
 
+    /// True if the model has more to say about lost work of this element than that it is done again.
+    pub fn is_unsafe_to_rerun(&self, element_id: &str) -> bool {
+        let mut elements = self.elements.iter();
+        elements.any(|info| *info.id == *element_id && info.when_interrupted != WhenInterrupted::Rerun)
+    }
+
     /// The name of the process.
     pub fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()

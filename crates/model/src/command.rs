@@ -132,6 +132,12 @@ pub enum CommandKind {
         /// The job.
         job: ElementInstanceKey,
     },
+    /// Whoever did a job is gone: what the model says about interrupted work happens at once. Where that is to do it
+    /// again, nothing changes.
+    LoseJob {
+        /// The job.
+        job: ElementInstanceKey,
+    },
     /// The instance goes on after an interruption: what the model says happens to the jobs that were interrupted.
     ResumeInterrupted,
     /// The instance that a call activity started has completed.

@@ -287,6 +287,9 @@ pub enum JobOutcome {
         #[n(2)]
         variables: Variables,
     },
+    /// Whoever did it is gone, and nobody knows how far it came.
+    #[n(3)]
+    Lost,
 }
 
 impl Stimulus {

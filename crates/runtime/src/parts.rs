@@ -121,6 +121,18 @@ impl Gates {
         }
         self.by_part.write().entry(part.clone()).or_default().clone()
     }
+
+    /// The process ids of a tenant that are paused altogether.
+    pub(crate) fn paused_definitions(&self, of_tenant: &str) -> Vec<String> {
+        let by_part = self.by_part.read();
+        let paused = by_part.iter().filter_map(|(part, gate)| match part {
+            Part::Definition { tenant, process_id } if tenant == of_tenant && !gate.read().is_accepting() => {
+                Some(process_id.clone())
+            }
+            Part::Definition { .. } | Part::Tenant { .. } => None,
+        });
+        paused.collect()
+    }
 }
 
 impl Runtime {

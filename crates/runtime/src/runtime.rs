@@ -463,6 +463,28 @@ impl Runtime {
         .await
     }
 
+    /// Nobody knows how far this leased job came. That it is gone or leased anew meanwhile is fine.
+    pub(crate) async fn lose_job(
+        &self,
+        job: &tidegate_store::JobRow,
+        lease_token: &str,
+    ) -> Result<(), Error> {
+        let stimulus = Stimulus::JobOutcome {
+            instance: job.instance,
+            job: job.key,
+            outcome: JobOutcome::Lost,
+            worker: job.worker.clone().unwrap_or_default(),
+        };
+        let lease = (job.key, lease_token.to_owned());
+        match self.move_instance(job.instance, stimulus, Some(lease)).await {
+            Ok(_)
+            | Err(
+                Error::NoSuchJob(_) | Error::StaleLease(_) | Error::NoSuchInstance(_) | Error::Rejected(_),
+            ) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn report_job(
         &self,
         job: ElementInstanceKey,

@@ -241,6 +241,8 @@ pub struct Outcome {
     pub expired: Vec<MessageKey>,
     /// Leased jobs.
     pub leased: Vec<JobRow>,
+    /// Those among them that somebody had leased before, whose lease ended without a word.
+    pub lapsed: Vec<ElementInstanceKey>,
 }
 
 /// Which expectation was not met. Nothing of the commit was written.

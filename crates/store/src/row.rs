@@ -208,6 +208,8 @@ pub struct LeaseRequest {
     pub tenant: Arc<str>,
     /// Who wants them.
     pub worker: String,
+    /// Process ids whose jobs stay where they are.
+    pub except: Vec<String>,
     /// How many at most.
     pub limit: usize,
     /// The secret that completes them.

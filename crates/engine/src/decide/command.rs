@@ -70,8 +70,17 @@ impl<'a> Turn<'a> {
                 }
                 Ok(())
             }
+            CommandKind::LoseJob { job } => {
+                let element = self.open_job(job)?.element;
+                self.interrupted(job, element);
+                Ok(())
+            }
             CommandKind::ResumeInterrupted => {
-                self.resume_interrupted();
+                for (&key, state) in &self.instance.elements {
+                    if state.is_interrupted() {
+                        self.interrupted(key, state.element);
+                    }
+                }
                 Ok(())
             }
             CommandKind::AssignUserTask { task, assignee } => {
@@ -276,32 +285,25 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// What was interrupted and is not simply done again: a person looks at it, or it fails.
-    fn resume_interrupted(&mut self) {
-        let (definition, instance) = (self.definition, self.instance);
-        for (&key, state) in instance
-            .elements
-            .iter()
-            .filter(|(_, state)| state.is_interrupted())
-        {
-            let info = definition.element(state.element);
-            match info.when_interrupted {
-                WhenInterrupted::Rerun => {}
-                WhenInterrupted::Ask => {
-                    let message = format!(
-                        "the work of `{}` was under way when it was interrupted, and nobody knows how far it came. Find \
-                         out, then retry the incident to do it again, or cancel the instance.",
-                        info.id
-                    );
-                    let code = INTERRUPTED;
-                    self.incident(key, state.element, Resume::Job, Failure { code, message });
-                }
-                WhenInterrupted::Fail => self.then(Step::FailInterrupted(key)),
+    /// What the model says about the work of a job that was interrupted.
+    fn interrupted(&mut self, job: ElementInstanceKey, element: ElementIndex) {
+        let info = self.definition.element(element);
+        match info.when_interrupted {
+            WhenInterrupted::Rerun => {}
+            WhenInterrupted::Ask => {
+                let message = format!(
+                    "the work of `{}` was under way when it was interrupted, and nobody knows how far it came. Find \
+                     out, then retry the incident to do it again, or cancel the instance.",
+                    info.id
+                );
+                let code = INTERRUPTED;
+                self.incident(job, element, Resume::Job, Failure { code, message });
             }
+            // One of several may end what the others are in: each is looked at again in its turn.
+            WhenInterrupted::Fail => self.then(Step::FailInterrupted(job)),
         }
     }
 
-    /// One of several may have ended what this is in.
     pub(crate) fn fail_interrupted(&mut self, job: ElementInstanceKey) {
         let message = "the work was under way when it was interrupted, and the model has it fail then";
         if self.open_job(job).is_ok() {

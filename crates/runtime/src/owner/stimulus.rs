@@ -247,6 +247,11 @@ impl Owner {
                 outcome,
                 worker,
             } => {
+                let cause = match outcome {
+                    // It is the worker's silence that says so.
+                    JobOutcome::Lost => Cause::Engine,
+                    _ => Cause::Worker { name: worker },
+                };
                 let kind = match outcome {
                     JobOutcome::Complete { variables } => CommandKind::CompleteJob { job, variables },
                     JobOutcome::Fail {
@@ -269,8 +274,9 @@ impl Owner {
                         message,
                         variables,
                     },
+                    JobOutcome::Lost => CommandKind::LoseJob { job },
                 };
-                (instance, Command::new(kind, Cause::Worker { name: worker }))
+                (instance, Command::new(kind, cause))
             }
             Stimulus::CompleteUserTask {
                 instance,

@@ -147,6 +147,7 @@ pub(super) fn lease(limit: usize, token: &str, now: i64) -> Write {
         job_type: "payment".to_owned(),
         tenant: Arc::from(TENANT),
         worker: "worker-1".to_owned(),
+        except: Vec::new(),
         limit,
         lease_token: token.to_owned(),
         now: at(now),

@@ -331,11 +331,17 @@ impl Tables {
             JobState::Leased => job.lease_until.is_none_or(|until| until <= request.now),
             JobState::Reported => false,
         };
-        let wanted = self
-            .jobs
-            .values_mut()
-            .filter(|job| *job.job_type == *request.job_type && job.tenant == request.tenant && is_free(job));
+        let is_excepted = |job: &JobRow| request.except.iter().any(|except| *except == *job.process_id);
+        let wanted = self.jobs.values_mut().filter(|job| {
+            *job.job_type == *request.job_type
+                && job.tenant == request.tenant
+                && is_free(job)
+                && !is_excepted(job)
+        });
         for job in wanted.take(request.limit) {
+            if job.state == JobState::Leased {
+                outcome.lapsed.push(job.key);
+            }
             job.state = JobState::Leased;
             job.worker = Some(request.worker.clone());
             job.lease_token = Some(request.lease_token.clone());
