@@ -57,6 +57,7 @@ pub use api::{Check, Grade};
 pub use builder::Builder;
 pub use error::Error;
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+pub use query::Subject;
 pub use runtime::Runtime;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

@@ -43,6 +43,13 @@ impl Part {
         }
     }
 
+    /// The tenant that it is, or is in.
+    pub fn of_tenant(&self) -> &str {
+        match self {
+            Self::Definition { tenant, .. } | Self::Tenant { tenant } => tenant,
+        }
+    }
+
     /// A tenant.
     pub fn tenant(tenant: impl Into<String>) -> Self {
         Self::Tenant {

@@ -12,7 +12,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::Shell;
 
-use crate::auth::{self, Needs, Permission, Reach};
+use crate::auth::{self, Needs, Permission, Reach, Tenancy};
 use crate::extract::{Caller, KnownShell};
 use crate::host::Stage;
 use crate::{App, Problem};
@@ -25,6 +25,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
     let needs = Needs {
         permission: Permission::RuntimeView,
         reach: Reach::Known,
+        tenancy: Tenancy::Whole,
     };
     let guard = from_fn_with_state((app.clone(), needs), auth::check);
     Router::new()
