@@ -36,6 +36,7 @@ mod janitor;
 mod jobs;
 pub mod options;
 mod owner;
+mod pace;
 pub mod parts;
 mod pause;
 pub mod plan;

@@ -87,8 +87,8 @@ pub(crate) enum Message {
     Opened,
     /// Answer once everything before this was handled.
     Barrier(oneshot::Sender<()>),
-    /// Cut live cycles: no new handler starts, stop tokens fire.
-    Cut(CutRequest),
+    /// Cut live cycles: no new handler starts, stop tokens fire. Tells when no handler runs any more.
+    Cut(CutRequest, oneshot::Sender<()>),
     /// Mark what is still live as interrupted and tell what became of every cut cycle, at the latest at this time.
     FinishCut(Instant, oneshot::Sender<Vec<CutReport>>),
     /// Mark an instance whose interruption an earlier generation could only spill.
@@ -215,7 +215,7 @@ pub(crate) struct Owner {
     /// Commits of the round that belong to no resident.
     loose: Vec<commit::Prepared>,
     /// Batches whose outcome is not known yet.
-    in_flight: HashMap<u64, Vec<commit::Then>>,
+    in_flight: HashMap<u64, (Instant, Vec<commit::Then>)>,
     next_ticket: u64,
     next_incarnation: u64,
     next_run: u64,
@@ -341,7 +341,7 @@ impl Owner {
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => self.opened(),
             Message::Barrier(done) => self.barriers.push(done),
-            Message::Cut(request) => self.begin_cut(request),
+            Message::Cut(request, settled) => self.begin_cut(request, settled),
             Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
             Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
             Message::Stop => self.is_stopping = true,

@@ -18,6 +18,7 @@ use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::options::Options;
 use crate::owner::Running;
+use crate::pace::Pace;
 use crate::request;
 use crate::status::CycleReport;
 
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) definitions: Definitions,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
+    /// How fast the store takes commits.
+    pub(crate) pace: Pace,
     /// The depth of the stimulus queue.
     pub(crate) queue_depth: AtomicU64,
     pub(crate) store_health: Mutex<Option<StoreError>>,
@@ -126,6 +129,7 @@ impl Shared {
             definitions,
             timers: Timers::default(),
             counters: Counters::default(),
+            pace: Pace::default(),
             queue_depth: AtomicU64::new(0),
             store_health: Mutex::new(None),
             registry,

@@ -153,6 +153,11 @@ pub fn table() -> Vec<Route> {
         )
         .in_tenant(),
         get("/admin/workflow-runtime/status", RuntimeView, admin::status),
+        get(
+            "/admin/workflow-runtime/drain-plan",
+            RuntimeView,
+            admin::drain_plan,
+        ),
         get("/admin/workflow-runtime/events", RuntimeView, events::stream),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),

@@ -121,7 +121,10 @@ impl Owner {
 
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
-        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        let Some((since, thens)) = self.in_flight.remove(&ticket) else {
+            return;
+        };
+        self.shared.pace.note(results.len(), since.elapsed());
         self.shared
             .note_health(results.iter().find_map(|result| match result {
                 Err(error @ CommitError::Failed { .. }) => Some(error),

@@ -33,6 +33,8 @@ pub(crate) struct CutReport {
 
 pub(super) struct Cut {
     request: CutRequest,
+    /// Those whose handlers run, and who waits for their end.
+    settling: Option<(Vec<InstanceKey>, oneshot::Sender<()>)>,
     finishing: Option<oneshot::Sender<Vec<CutReport>>>,
     /// Until when marks may still become durable.
     give_up_at: Option<std::time::Instant>,
@@ -74,14 +76,17 @@ pub(super) fn line_of(resident: &Resident, fate: Fate) -> CycleReport {
 
 impl Owner {
     /// No new handler starts from here on, and those that run are told to stop.
-    pub(super) fn begin_cut(&mut self, request: CutRequest) {
-        for resident in self.residents.values() {
+    pub(super) fn begin_cut(&mut self, request: CutRequest, settled: oneshot::Sender<()>) {
+        let mut running = Vec::new();
+        for resident in self.residents.values().filter(|r| !r.running.is_empty()) {
             for running in &resident.running {
                 running.stopper.stop(request.results_until);
             }
+            running.push(resident.key());
         }
         self.cut = Some(Cut {
             request,
+            settling: Some((running, settled)),
             finishing: None,
             give_up_at: None,
         });
@@ -262,8 +267,29 @@ impl Owner {
         }
     }
 
+    /// Says so when the last handler has ended: nothing can come any more that would still count.
+    fn tell_settled(&mut self) {
+        let Some(cut) = &mut self.cut else { return };
+        let Some((running, _)) = &mut cut.settling else {
+            return;
+        };
+        let residents = &self.residents;
+        running.retain(|key| {
+            residents
+                .get(key)
+                .is_some_and(|resident| !resident.running.is_empty())
+        });
+        if running.is_empty()
+            && let Some((_, settled)) = cut.settling.take()
+        {
+            // Whoever asked may have run out of time.
+            let _ = settled.send(());
+        }
+    }
+
     /// Answers who asked for the cut once no cycle is live, or no time is left.
     pub(super) fn settle_cut(&mut self) {
+        self.tell_settled();
         let Some(cut) = &self.cut else { return };
         if cut.finishing.is_none() {
             return;
