@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
-use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
+use tidegate_store::{AuditRow, CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -67,8 +67,14 @@ pub(crate) enum Message {
     TimersDue(Vec<TimerRow>),
     /// Bring an instance back that was cut, or that a crash left executing. Answers false if the gate is closed.
     Recover(Box<InstanceRow>, oneshot::Sender<bool>),
-    /// A control command: needs no permit.
-    Control(InstanceKey, Box<Command>, Reply<InstanceRow>),
+    /// A control command: needs no permit. An audit entry goes into its commit, if it changes
+    /// anything.
+    Control(
+        InstanceKey,
+        Box<Command>,
+        Option<Box<AuditRow>>,
+        Reply<InstanceRow>,
+    ),
     /// Tell when the instance has ended.
     AwaitEnd(InstanceKey, Reply<Started>),
     /// An in-process activity is done.
@@ -371,7 +377,9 @@ impl Owner {
             Message::Queued(rows) => self.queued(rows),
             Message::TimersDue(rows) => self.pending.add_timers(rows),
             Message::Recover(row, done) => self.recover(*row, done),
-            Message::Control(instance, command, reply) => self.control(instance, *command, reply),
+            Message::Control(instance, command, audit, reply) => {
+                self.control(instance, *command, audit, reply);
+            }
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
             Message::ActivityDone {
                 instance,

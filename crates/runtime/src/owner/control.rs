@@ -2,7 +2,7 @@
 
 use tidegate_model::effect::Job;
 use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, SubStatus};
-use tidegate_store::InstanceRow;
+use tidegate_store::{AuditRow, InstanceRow};
 use tokio::sync::oneshot;
 
 use crate::api::Started;
@@ -31,8 +31,15 @@ pub(super) enum Entry {
 }
 
 impl Owner {
-    /// Ends or changes what is there; starts nothing. Answers with the row after the commit.
-    pub(super) fn control(&mut self, key: InstanceKey, command: Command, reply: Reply<InstanceRow>) {
+    /// Ends or changes what is there; starts nothing. Answers with the row after the commit, which holds an audit
+    /// entry too.
+    pub(super) fn control(
+        &mut self,
+        key: InstanceKey,
+        command: Command,
+        audit: Option<Box<AuditRow>>,
+        reply: Reply<InstanceRow>,
+    ) {
         let is_cancel = matches!(command.kind, CommandKind::Cancel);
         let answer = match self.load(key) {
             Ok(true) => None,
@@ -58,9 +65,15 @@ impl Owner {
             }
             return;
         }
+        let before = self.residents.get(&key).map(|resident| resident.row.sub_status);
         match self.advance(key, command) {
             Ok(()) => {
                 if let Some(resident) = self.residents.get_mut(&key) {
+                    if let Some(mut audit) = audit {
+                        audit.before = before.map(|before| before.word().to_owned());
+                        audit.after = Some(resident.sub_status(false).word().to_owned());
+                        resident.take_along(*audit);
+                    }
                     resident.answers.push(Answer::Row(reply));
                 }
             }

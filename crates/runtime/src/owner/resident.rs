@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::{Event, Instance};
 use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
-use tidegate_store::{Expect, InstanceRow, Write};
+use tidegate_store::{AuditRow, Expect, InstanceRow, Write};
 use tokio::time::Instant;
 
 use crate::activity::Stopper;
@@ -105,6 +105,12 @@ impl Resident {
             idle_since: None,
             counted_bytes: 0,
         }
+    }
+
+    /// Has the next commit take an audit entry along: both are there, or neither.
+    pub(super) fn take_along(&mut self, audit: AuditRow) {
+        crate::audit::log(&audit);
+        self.riders.push(Write::Audit(Box::new(audit)));
     }
 
     pub(super) fn key(&self) -> InstanceKey {

@@ -2,7 +2,7 @@
 
 use tidegate_model::stimulus::{ChildNews, JobOutcome};
 use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Rejection, Stimulus};
-use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
+use tidegate_store::{AuditRow, Commit, Expect, MessageRow, StimulusRow, Write};
 use tokio::time::Instant;
 
 use crate::api::Acceptance;
@@ -22,6 +22,8 @@ pub(crate) struct MoveOrder {
     pub(crate) source: Option<&'static str>,
     /// The lease that the sender must hold.
     pub(crate) lease: Option<(ElementInstanceKey, String)>,
+    /// What the audit says of it, in the same commit.
+    pub(crate) audit: Option<AuditRow>,
 }
 
 /// The source under which the line is worked off.
@@ -123,6 +125,9 @@ impl Owner {
             resident
                 .expect
                 .extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
+            if let Some(audit) = order.audit {
+                resident.take_along(audit);
+            }
             resident.answers.push(Answer::Moved(reply));
         }
     }
@@ -144,6 +149,10 @@ impl Owner {
             commit.writes.push(Write::ReportJob(job));
         }
         commit.writes.push(Write::AddStimulus(row.clone()));
+        if let Some(audit) = order.audit {
+            crate::audit::log(&audit);
+            commit.writes.push(Write::Audit(Box::new(audit)));
+        }
         self.pending.expect(domain.clone());
         self.loose.push(Prepared {
             commit,
@@ -225,6 +234,7 @@ impl Owner {
                 owner,
                 element,
                 variables,
+                from,
                 ..
             } => (
                 instance,
@@ -237,6 +247,7 @@ impl Owner {
                     },
                     Cause::Message {
                         message: message.get(),
+                        from: from.map(Box::new),
                     },
                 ),
             ),
@@ -320,6 +331,7 @@ impl Owner {
                 owner,
                 element,
                 variables,
+                from,
                 ..
             } => (
                 instance,
@@ -329,7 +341,9 @@ impl Owner {
                         element,
                         variables,
                     },
-                    Cause::Engine,
+                    Cause::Signal {
+                        from: from.map(Box::new),
+                    },
                 ),
             ),
             Stimulus::Child {
@@ -449,6 +463,7 @@ impl Owner {
             correlation_key,
             variables,
             expires_at,
+            from,
             ..
         } = deliver
         else {
@@ -468,6 +483,7 @@ impl Owner {
             correlation_key,
             variables: variables.to_json(),
             expires_at,
+            from,
         };
         self.take_out(
             row,

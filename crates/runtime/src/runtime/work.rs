@@ -95,10 +95,7 @@ impl Runtime {
         match self.move_instance(job.instance, stimulus, Some(lease)).await {
             Ok(_)
             | Err(
-                Error::NoSuchJob(_)
-                | Error::StaleLease(_)
-                | Error::NoSuchInstance(_)
-                | Error::Rejected(_),
+                Error::NoSuchJob(_) | Error::StaleLease(_) | Error::NoSuchInstance(_) | Error::Rejected(_),
             ) => Ok(()),
             Err(error) => Err(error),
         }
@@ -147,9 +144,11 @@ impl Runtime {
             cause,
         ));
         let owner = self.inner.owners.of_key(row.instance.get());
-        self.ask(owner, |reply| Message::Control(row.instance, command, reply))
-            .await
-            .map(drop)
+        self.ask(owner, |reply| {
+            Message::Control(row.instance, command, None, reply)
+        })
+        .await
+        .map(drop)
     }
 
     /// Completes a user task.
@@ -199,11 +198,9 @@ impl Runtime {
             retries,
             actor: actor.to_owned(),
         };
-        let acceptance = self.move_instance(row.instance, stimulus, None).await?;
         let mut audit = self.shared().audit("IncidentRetryRequested", actor, None);
         audit.subject = Some(incident.to_string());
         audit.scope = "instance".to_owned();
-        self.shared().write_audit(audit).await;
-        Ok(acceptance)
+        self.move_audited(row.instance, stimulus, None, Some(audit)).await
     }
 }

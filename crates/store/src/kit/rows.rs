@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_model::{
-    DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
-    StimulusKey, SubStatus,
+    Cause, DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
+    MessageKey, StimulusKey, SubStatus,
 };
 
 use super::at;
@@ -100,6 +100,9 @@ pub(super) fn subscribe(row: SubscriptionRow, now: i64) -> Write {
 /// A message that waits until 1,000.
 pub(super) fn message(key: u64) -> MessageRow {
     MessageRow {
+        from: Some(Cause::Client {
+            actor: "ada".to_owned(),
+        }),
         key: MessageKey(key),
         tenant: Arc::from(TENANT),
         name: "paid".to_owned(),
