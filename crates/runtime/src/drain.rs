@@ -15,7 +15,7 @@ use crate::gate::Closing;
 use crate::ingress::Sources;
 use crate::owner::{CutReport, CutRequest, Message, Owners, Running};
 use crate::plan;
-use crate::shared::Shared;
+use crate::shared::{Counters, Shared};
 use crate::spill::{self, Spilled};
 use crate::status::{CycleReport, DrainOutcome, DrainResult, DrainTrigger, Fate};
 
@@ -254,6 +254,7 @@ impl Drain {
         let writing = spill::on_disk(path.clone(), move |path| spill::write(path, &unsaved));
         match tokio::time::timeout(LONGEST_SPILL, writing).await {
             Ok(Ok(())) => {
+                Counters::add(&self.shared.counters.spilled, count as u64);
                 tracing::warn!(count, path = %path.display(), "interruptions are in the spill file; the next start takes them up")
             }
             Ok(Err(error)) => {

@@ -27,6 +27,7 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
+pub mod figures;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};

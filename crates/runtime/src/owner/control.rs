@@ -289,6 +289,7 @@ impl Owner {
                 "this activity was under way at {attempt} crashes of the process in a row; find out whether it \
                  causes them, then retry the incident"
             );
+            Counters::add(&self.shared.counters.quarantined, 1);
             let kind = CommandKind::QuarantineJob { job, message };
             if let Err(rejection) = self.advance(key, Command::new(kind, Cause::CrashRecovery)) {
                 tracing::warn!(instance = %key, "an activity could not be put aside: {rejection}");

@@ -5,6 +5,7 @@ use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
 
 use crate::api::Published;
 use crate::error::Error;
+use crate::shared::Counters;
 
 use super::commit::{Prepared, client, problem_of};
 use super::pending::{Domain, Item};
@@ -130,6 +131,7 @@ impl Owner {
             tenant: order.tenant.to_string(),
             from: Some(client(&order.actor)),
         };
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &stimulus, now);
         commit.writes.push(Write::AddStimulus(row.clone()));
         self.pending.expect(domain.clone());

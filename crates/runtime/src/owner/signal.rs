@@ -7,6 +7,7 @@ use tidegate_store::{Commit, Expect, StimulusRow, Write};
 
 use crate::api::Published;
 use crate::error::Error;
+use crate::shared::Counters;
 
 use super::commit::{Prepared, client, problem_of};
 use super::pending::{Domain, Item};
@@ -64,6 +65,7 @@ impl Owner {
             thrown_by: None,
             from: Some(client(&order.actor)),
         };
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &stimulus, self.now());
         self.pending.expect(domain.clone());
         let commit = Commit {

@@ -139,6 +139,7 @@ impl Owner {
         {
             return refuse(reply, error);
         }
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &order.stimulus, self.now());
         let mut commit = Commit {
             expect: vec![Expect::InstanceLive(order.instance)],

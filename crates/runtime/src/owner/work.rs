@@ -378,6 +378,7 @@ impl Owner {
             resident.done_in_process.push(job);
         }
         let message = format!("the activity panicked: {text}; mend its handler, then retry the incident");
+        Counters::add(&self.shared.counters.quarantined, 1);
         let kind = CommandKind::QuarantineJob { job, message };
         self.job_command(instance, Command::new(kind, Cause::Engine));
     }
