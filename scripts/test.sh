@@ -172,13 +172,14 @@ else
   tests doc-tests cargo test --locked --workspace --no-fail-fast --doc
   check docs env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --lib
   check readme python3 scripts/readme-test.py
+  check browser scripts/browser-test.sh
   for set in "${sets[@]}"; do check "$set" count "$set"; done
 fi
 
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs/browser" "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
@@ -187,7 +188,9 @@ for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
 for set in "${sets[@]}"; do
   if [ -f "$logs/$set" ]; then grep "^$set:" "$logs/$set"; fi
 done
-grep '^acceptance:' "$logs/acceptance"
+for page in acceptance browser; do
+  if [ -f "$logs/$page" ]; then grep "^$page:" "$logs/$page"; fi
+done
 printf '%s\n' "${runner[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
