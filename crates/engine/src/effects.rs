@@ -133,6 +133,9 @@ pub(crate) fn closed_by(
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
         | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -232,6 +235,9 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
         | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }
