@@ -120,6 +120,7 @@ pub(crate) fn closed_by(
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         // A child that has ended is known to be gone by whoever said so.
         | Event::ChildEnded { .. }
@@ -225,6 +226,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         | Event::ChildEnded { .. }
         | Event::LoopStarted { .. }
@@ -258,6 +260,7 @@ fn work(
             retries,
             not_before,
             job_type,
+            is_interrupted: _,
         } => {
             let job = info.behaviour.job()?;
             Some(Effect::RunJob(Job {

@@ -406,6 +406,17 @@ pub enum Event {
     /// An operator let the instance go.
     #[n(31)]
     InstanceReleased,
+    /// The work of an activity was under way when its cycle was cut or the process went away, and the model does not
+    /// have it simply done again.
+    #[n(32)]
+    ActivityInterrupted {
+        /// The job, which is the element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
     /// A message was sent.
     #[n(40)]
     MessagePublished {

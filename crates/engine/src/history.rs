@@ -308,6 +308,9 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "generationId": generation, "attempt": attempt });
             of_instance("CrashRecovered", payload)
         }
+        Event::ActivityInterrupted { key, element } => {
+            of_element("ActivityInterrupted", *key, *element, json!({}))
+        }
         Event::MessagePublished {
             key,
             element,

@@ -306,7 +306,9 @@ async fn case_167_ids_that_are_names_work_in_every_url() {
             (status.as_u16(), &definitions["items"][0]["processId"]),
             (200, &json!(id))
         );
-        let instance = server.first(&format!("/process-instances?processId={encoded}")).await;
+        let instance = server
+            .first(&format!("/process-instances?processId={encoded}"))
+            .await;
         assert_eq!(
             (&instance["instanceKey"], &instance["processId"]),
             (&json!(key), &json!(id))

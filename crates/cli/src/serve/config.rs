@@ -319,8 +319,15 @@ fn read_tokens(key: &str, tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential
             (_, Ok(text)) if text.trim().is_empty() => {
                 refuse(format!("its file `{}` is empty", token.file.display()))
             }
+            (Ok(_), Ok(_)) if token.tenants.as_ref().is_some_and(Vec::is_empty) => {
+                refuse("`tenants` names none; leave it out for all tenants".to_owned());
+            }
             (Ok(permissions), Ok(text)) => {
-                credentials.push(Credential::of_token(text.trim(), &token.name, permissions));
+                let credential = Credential::of_token(text.trim(), &token.name, permissions);
+                credentials.push(match &token.tenants {
+                    Some(tenants) => credential.of_tenants(tenants),
+                    None => credential,
+                });
             }
         }
     }

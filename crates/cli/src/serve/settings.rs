@@ -281,6 +281,8 @@ pub struct Token {
     pub file: std::path::PathBuf,
     /// What it allows.
     pub permissions: Vec<String>,
+    /// The only tenants that it knows of; all if not given.
+    pub tenants: Option<Vec<String>>,
 }
 
 /// A shell of the file beside the default one.
@@ -321,6 +323,8 @@ pub struct OidcTable {
     pub name_claim: Option<String>,
     /// The claim whose words are mapped, with dots between nested names.
     pub permissions_claim: Option<String>,
+    /// The claim that lists a caller's tenants, likewise.
+    pub tenants_claim: Option<String>,
     /// What each word of that claim allows.
     pub permissions: BTreeMap<String, Vec<String>>,
 }

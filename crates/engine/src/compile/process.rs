@@ -10,7 +10,7 @@ use crate::compile::reader::Part;
 use crate::compile::structure::Sound;
 use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
-use crate::element::{Class, Correlations, Row, Shape, Trigger};
+use crate::element::{Class, Correlations, Row, Shape, Trigger, WhenInterrupted};
 use crate::mapping;
 
 /// More tokens at once than this is a mistake, and would be too much work for one step.
@@ -136,17 +136,26 @@ fn read(
     );
     let mut repetition = None;
     let mut declared = Vec::new();
+    let mut when_interrupted = WhenInterrupted::default();
     let mut start_quantity = 1;
     let mut completion_quantity = 1;
     if node.row.class == Class::Activity {
         repetition = crate::element::read_repetition(&mut reader);
         declared = reader.declared();
+        when_interrupted = crate::element::read_interrupted(&mut reader);
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
     ignored(&mut reader);
     let mapping = mapping::read(&mut reader);
     let behaviour = (node.row.read)(&mut reader)?;
+    if when_interrupted != WhenInterrupted::Rerun && behaviour.job().is_none() {
+        reader.warn(
+            "interrupted-without-work",
+            "tidegate:interrupted has no effect here: the activity has no work of its own that could be interrupted",
+            "remove it, or set it at the activity whose work it is about",
+        );
+    }
     let parts = std::mem::take(&mut reader.parts);
     let mut info = info(element, node.row, node.parent, behaviour);
     info.mapping = mapping;
@@ -162,6 +171,7 @@ fn read(
     // `async` is what Activiti and the engines before it call the first of the two.
     info.commit_before = wanted("asyncBefore") || wanted("async");
     info.commit_after = wanted("asyncAfter");
+    info.when_interrupted = when_interrupted;
     info.is_for_compensation = is_for_compensation(element, node.row);
     Some((info, parts))
 }
@@ -231,6 +241,7 @@ fn blank(
         reach: OnceLock::new(),
         declared: Vec::new(),
         repetition: None,
+        when_interrupted: WhenInterrupted::default(),
         is_for_compensation: false,
         commit_before: false,
         commit_after: false,

@@ -140,6 +140,10 @@ pub(crate) enum Stage {
         not_before: Option<Timestamp>,
         #[n(2)]
         job_type: Option<String>,
+        /// The work was interrupted, and it is not decided yet what becomes of it.
+        #[n(3)]
+        #[cbor(default)]
+        is_interrupted: bool,
     },
     /// A user task is open.
     #[n(2)]
@@ -254,6 +258,17 @@ impl ElementInstance {
             | Stage::Joined { .. }
             | Stage::Leaving { .. } => None,
         }
+    }
+
+    /// True if its work was interrupted and waits for what the model says about that.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Job {
+                is_interrupted: true,
+                ..
+            }
+        ) && self.incident.is_none()
     }
 
     /// True if its job may be worked on.

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
@@ -121,7 +122,10 @@ impl Owner {
 
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
-        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        let Some((since, thens)) = self.in_flight.remove(&ticket) else {
+            return;
+        };
+        self.shared.pace.note(results.len(), since.elapsed());
         self.shared
             .note_health(results.iter().find_map(|result| match result {
                 Err(error @ CommitError::Failed { .. }) => Some(error),
@@ -416,7 +420,7 @@ impl Owner {
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
             Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done);
+                self.enter(key, done, Entry::Unsaved);
             }
             Ok(Some(_)) => {}
             Ok(None) => {}

@@ -5,8 +5,9 @@ use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
 
 use crate::api::Published;
 use crate::error::Error;
+use crate::shared::Counters;
 
-use super::commit::{Prepared, problem_of};
+use super::commit::{Prepared, client, problem_of};
 use super::pending::{Domain, Item};
 use super::start::{new_row, stimulus_row};
 use super::stimulus::refuse;
@@ -20,6 +21,8 @@ pub(crate) struct PublishOrder {
     pub(crate) variables: Variables,
     pub(crate) ttl_ms: i64,
     pub(crate) message_id: Option<String>,
+    /// The client.
+    pub(crate) actor: String,
     pub(crate) source: Option<&'static str>,
     /// Make it durable and no more, whatever the gate says.
     pub(crate) accept_only: bool,
@@ -68,6 +71,7 @@ impl Owner {
             correlation_key: order.correlation_key,
             variables: order.variables,
             expires_at: now.plus_ms(order.ttl_ms),
+            from: Some(client(&order.actor)),
         };
         let started = self.match_message(publish, message, now, &mut commit);
         self.loose.push(Prepared {
@@ -118,7 +122,9 @@ impl Owner {
             ttl_ms: order.ttl_ms,
             message_id: order.message_id,
             tenant: order.tenant.to_string(),
+            from: Some(client(&order.actor)),
         };
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &stimulus, now);
         commit.writes.push(Write::AddStimulus(row.clone()));
         self.pending.expect(domain.clone());
@@ -157,6 +163,8 @@ impl Owner {
             ttl_ms,
             message_id,
             tenant,
+            from,
+            ..
         } = stimulus
         else {
             return Ok(());
@@ -189,6 +197,7 @@ impl Owner {
             variables,
             // The time to live begins when the message is executed: it stands still in the queue.
             expires_at: now.plus_ms(ttl_ms),
+            from,
         };
         let started = match is_repeated {
             true => {
@@ -241,6 +250,7 @@ impl Owner {
             .message_starts(&publish.tenant, &publish.name);
         let cause = Cause::Message {
             message: message.get(),
+            from: publish.from.clone().map(Box::new),
         };
         let started = self.pending_starts(starts, &publish.variables, &cause, now, commit);
         commit.writes.push(Write::Publish {
@@ -251,6 +261,7 @@ impl Owner {
                 correlation_key: publish.correlation_key,
                 variables: publish.variables.to_json(),
                 expires_at: publish.expires_at,
+                from: publish.from,
             },
             has_taker: !started.is_empty(),
             now,
@@ -349,4 +360,5 @@ struct Publish {
     correlation_key: String,
     variables: Variables,
     expires_at: Timestamp,
+    from: Option<Cause>,
 }

@@ -334,7 +334,7 @@ impl Owner {
     /// An activity stopped. If it was told to, its work stays in the instance.
     fn stopped(&mut self, instance: InstanceKey, job: ElementInstanceKey) {
         if self.cut.is_some() {
-            self.hold_back(instance);
+            self.hold_back(instance, job);
             return;
         }
         let message = "the activity says that it was stopped, and nobody told it to".to_owned();
@@ -367,12 +367,13 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position);
-        self.hold_back(instance);
+        self.hold_back(instance, job);
     }
 
-    fn hold_back(&mut self, instance: InstanceKey) {
+    fn hold_back(&mut self, instance: InstanceKey, begun: ElementInstanceKey) {
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.held_back += 1;
+            resident.begun.push(begun);
         }
     }
 
@@ -383,6 +384,7 @@ impl Owner {
             resident.done_in_process.push(job);
         }
         let message = format!("the activity panicked: {text}; mend its handler, then retry the incident");
+        Counters::add(&self.shared.counters.quarantined, 1);
         let kind = CommandKind::QuarantineJob { job, message };
         self.job_command(instance, Command::new(kind, Cause::Engine));
     }
