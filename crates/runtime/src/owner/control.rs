@@ -57,87 +57,16 @@ impl Owner {
 
     /// Brings back an instance that an earlier generation left `interrupted` or `executing`.
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
-        let key = row.key;
-        let crashed = matches!(row.sub_status, SubStatus::Executing | SubStatus::Cancelling);
-        if !self.enter(key, done) {
-            return;
-        }
-        if !crashed {
-            Counters::add(&self.shared.counters.interrupted_recovered, 1);
-            return;
-        }
-        Counters::add(&self.shared.counters.crash_recovered, 1);
-        let attempt = row.attempts + 1;
-        let generation = self.shared.generation.to_string();
-        let kind = CommandKind::RecoverCrashed { generation, attempt };
-        if self
-            .advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
-            .is_err()
-        {
-            return;
-        }
-        if let Some(resident) = self.residents.get_mut(&key) {
-            resident.row.attempts = attempt;
-        }
-        if attempt > self.shared.options.quarantine_after {
-            self.quarantine_all(key, attempt);
-        }
+        self.enter(row.key, done);
     }
 
-    /// A gate was opened behind which an instance waited for its recovery.
-    pub(super) fn recover_again(&mut self, key: InstanceKey) {
-        let (done, _) = oneshot::channel();
-        match self.shared.store.instance(key) {
-            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && !row.sub_status.is_finished() => {
-                self.held_recoveries.push(key);
-            }
-            Ok(Some(row)) => match row.sub_status {
-                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => {
-                    self.recover(row, done)
-                }
-                _ => {}
-            },
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(instance = %key, "an instance has to wait for its recovery: {error}");
-                self.held_recoveries.push(key);
-            }
-        }
-    }
-
-    /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
-    /// is closed.
-    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) -> bool {
-        if self
-            .residents
-            .get(&key)
-            .is_some_and(|resident| resident.cycle.is_some())
-        {
-            // It runs already.
-            let _ = done.send(true);
-            return false;
-        }
-        match self.join_cycle(key, Some(RECOVERY)) {
-            Ok(true) => {}
-            Ok(false) => {
-                let _ = done.send(false);
-                return false;
-            }
-            Err(Error::PartPaused(_)) => {
-                // It is nobody else's business: recovery goes on, and this one follows when its part is resumed.
-                self.held_recoveries.push(key);
-                let _ = done.send(true);
-                return false;
-            }
-            Err(error) => {
-                tracing::error!(instance = %key, "an instance could not be recovered: {error}");
-                let _ = done.send(true);
-                return false;
-            }
-        }
+    /// A cycle takes up what the store says was under way, whoever woke it: jobs of this process start again, and what a
+    /// crash left is recorded.
+    pub(super) fn take_up(&mut self, key: InstanceKey) {
         let Some(resident) = self.residents.get_mut(&key) else {
-            return false;
+            return;
         };
+        let Some(left) = resident.left.take() else { return };
         for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
             // Everything else has a row, committed with the events that asked for it.
             if let Effect::RunJob(job) = effect {
@@ -148,9 +77,68 @@ impl Owner {
                 }
             }
         }
-        resident.answers.push(Answer::Recovered(done));
+        let attempt = resident.row.attempts + 1;
         self.mark_dirty(key);
-        true
+        if left == SubStatus::Interrupted {
+            return Counters::add(&self.shared.counters.interrupted_recovered, 1);
+        }
+        if self.dropped.contains(&key) {
+            // A commit of this generation failed: no crash.
+            return;
+        }
+        Counters::add(&self.shared.counters.crash_recovered, 1);
+        let generation = self.shared.generation.to_string();
+        let kind = CommandKind::RecoverCrashed { generation, attempt };
+        if self
+            .advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
+            .is_err()
+        {
+            return;
+        }
+        self.recovering.insert(key);
+        if let Some(resident) = self.residents.get_mut(&key) {
+            resident.row.attempts = attempt;
+        }
+        if attempt > self.shared.options.quarantine_after {
+            self.quarantine_all(key, attempt);
+        }
+    }
+
+    /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
+    /// is closed.
+    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) {
+        if self
+            .residents
+            .get(&key)
+            .is_some_and(|resident| resident.cycle.is_some())
+        {
+            // It runs already.
+            let _ = done.send(true);
+            return;
+        }
+        match self.join_cycle(key, Some(RECOVERY)) {
+            Ok(true) => {}
+            Ok(false) => {
+                let _ = done.send(false);
+                return;
+            }
+            Err(Error::PartPaused(_)) => {
+                // It is nobody else's business: recovery goes on, and this one follows when its part is resumed.
+                self.held_recoveries.push(key);
+                let _ = done.send(true);
+                return;
+            }
+            Err(error) => {
+                tracing::error!(instance = %key, "an instance could not be recovered, trying again: {error}");
+                self.stall(key);
+                let _ = done.send(true);
+                return;
+            }
+        }
+        if let Some(resident) = self.residents.get_mut(&key) {
+            resident.answers.push(Answer::Recovered(done));
+        }
+        self.mark_dirty(key);
     }
 
     /// What kills the process again and again is put aside: its activities become incidents.

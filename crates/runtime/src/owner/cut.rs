@@ -209,6 +209,7 @@ impl Owner {
         let line = line_of(&resident, Fate::PersistenceFailed);
         let record = self.interruption(&resident, InterruptionReason::PersistenceFailure, None, &line);
         let cycle = resident.cycle.take();
+        self.let_go_all(&mut resident);
         drop(resident);
         if !is_ours {
             self.fates.push(CutReport { line, unsaved: None });
@@ -292,6 +293,7 @@ impl Owner {
                 line,
                 unsaved: Some(record),
             });
+            self.let_go_all(&mut resident);
             drop(resident);
             self.answer_all_failed(answers, consumed, &not_saved(), None);
         }
