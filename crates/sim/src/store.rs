@@ -30,7 +30,7 @@ pub struct SimStore {
 struct Line {
     waiting: VecDeque<Batch>,
     /// Commits of which nobody knows whether they are on disk. A later commit takes their place.
-    unsure: Vec<(u64, Commit)>,
+    unsure: Vec<(u64, u64, Commit)>,
     is_closed: bool,
     is_in_hand: bool,
     /// A sabotaged store: the message that it puts behind the next one of its key.
@@ -112,7 +112,7 @@ impl SimStore {
             return failed(false);
         }
         if is_unsure {
-            self.line.lock().unsure.push((epoch, commit));
+            self.line.lock().unsure.push((epoch, key_high, commit));
             return failed(true);
         }
         if let Some(told) = forge::instead(&self.world, &commit) {
@@ -158,7 +158,7 @@ impl SimStore {
         });
         let results = std::mem::take(&mut *told.lock());
         for (commit, result) in commits.into_iter().zip(&results) {
-            self.world.note(Fact::Applied {
+            self.world.note_of_disk(Fact::Applied {
                 epoch,
                 commit: Arc::new(commit),
                 result: result.clone(),
@@ -177,9 +177,9 @@ impl SimStore {
     /// The process is gone: what nobody knew is on disk or not.
     pub fn power_off(&self) {
         let unsure = std::mem::take(&mut self.line.lock().unsure);
-        for (epoch, commit) in unsure {
+        for (epoch, key_high, commit) in unsure {
             if self.world.draw("store", |random| random.chance(500)) {
-                self.apply(epoch, 0, vec![commit], false);
+                self.apply(epoch, key_high, vec![commit], false);
             }
         }
     }

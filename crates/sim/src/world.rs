@@ -160,6 +160,13 @@ impl World {
         }
     }
 
+    /// Notes what became of the disk, also when the process is gone.
+    pub fn note_of_disk(&self, fact: Fact) {
+        let mut state = self.state.lock();
+        let life = state.life;
+        state.facts.push(Noted { life, fact });
+    }
+
     /// Notes what a caller was told.
     pub fn acknowledge(&self, what: Acknowledged) {
         self.trace(|| format!("told {what:?}"));
