@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use tidegate::engine::Event;
 use tidegate::model::SubStatus;
+use tidegate::store::Write;
 
 use crate::fact::{Acknowledged, Fact, Record, events};
 
@@ -113,28 +114,29 @@ fn cancels_not_audited(record: &Record) -> Vec<String> {
         .collect()
 }
 
-/// Pauses and resumes of the whole runtime take turns.
+/// Pauses and resumes of the whole runtime take turns within a generation.
 fn pauses(record: &Record) -> Vec<String> {
-    let turns: Vec<&str> = record
-        .audit
-        .iter()
-        // Those of a part have it as their subject.
-        .filter(|row| row.scope == "runtime" && row.subject.is_none())
-        .filter(|row| {
-            [
-                "RuntimePauseRequested",
-                "RuntimeResumeRequested",
-                "RuntimeDrained",
-            ]
-            .contains(&row.action.as_str())
-        })
-        .map(|row| row.action.as_str())
-        .collect();
-    turns
-        .windows(2)
-        .filter(|pair| pair[0] == pair[1] && pair[0] != "RuntimeDrained")
-        .map(|pair| format!("the audit trail has {} twice in a row", pair[0]))
-        .collect()
+    let mut broken = Vec::new();
+    let mut last: Option<(usize, &str)> = None;
+    for (at, commit, _) in record.applied() {
+        let life = record.facts[at].life;
+        for write in &commit.writes {
+            let Write::Audit(row) = write else { continue };
+            // Those of a part have it as their subject.
+            let is_turn = ["RuntimePauseRequested", "RuntimeResumeRequested"].contains(&row.action.as_str());
+            if !is_turn || row.subject.is_some() {
+                continue;
+            }
+            if last == Some((life, row.action.as_str())) {
+                broken.push(format!(
+                    "life {life}: the audit trail has {} twice in a row",
+                    row.action
+                ));
+            }
+            last = Some((life, &row.action));
+        }
+    }
+    broken
 }
 
 /// Every drain that came to its end is audited.
