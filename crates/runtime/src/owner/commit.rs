@@ -97,6 +97,7 @@ impl Owner {
                 continue;
             }
             let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -121,7 +122,10 @@ impl Owner {
 
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
-        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        let Some((since, thens)) = self.in_flight.remove(&ticket) else {
+            return;
+        };
+        self.shared.pace.note(results.len(), since.elapsed());
         self.shared
             .note_health(results.iter().find_map(|result| match result {
                 Err(error @ CommitError::Failed { .. }) => Some(error),
@@ -475,6 +479,7 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
+        && !resident.at_commit_point
         && resident
             .uncommitted_since
             .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
@@ -618,6 +623,7 @@ fn translate(
                 name: task.name.map(|name| name.to_string()),
                 assignee: task.assignee,
                 candidate_groups: task.candidate_groups,
+                details: task.details,
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
@@ -677,10 +683,17 @@ fn translate(
                 correlation_key,
                 variables,
                 ttl_ms,
+                message_id,
             } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
-                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+                emitted(shared, now, writes, after).publish(
+                    row,
+                    (message, message_id),
+                    to,
+                    variables,
+                    ttl_ms,
+                );
             }
             Effect::BroadcastSignal { name, variables } => {
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
