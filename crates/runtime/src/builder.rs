@@ -196,6 +196,10 @@ impl Builder {
         let mut left_out = shared.definitions.activate(&*shared.store, processes);
         left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
         for error in left_out {
+            // What the store will give later is not missing: without it its start events would be deaf.
+            if error.kind().is_retryable() {
+                return Err(error.into());
+            }
             tracing::error!("a definition is left out: {error}");
         }
         let owners = Owners::new(shared.options.owners);
@@ -221,7 +225,12 @@ impl Builder {
                 )
             })?;
         }
-        load_queue(&shared, &owners).await?;
+        if let Err(error) = load_queue(&shared, &owners).await {
+            // Nobody will have this runtime: its owners end with it.
+            owners.tell_all(|| Message::Stop);
+            tasks.join(shared.options.reserve()).await;
+            return Err(error);
+        }
         spill::take_up(&shared, &owners).await;
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
