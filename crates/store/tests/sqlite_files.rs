@@ -474,6 +474,20 @@ fn recoverable_instances_are_found_by_their_index() {
             "SELECT id FROM subscriptions WHERE correlation_key = 'a' AND message_name = 'b' AND tenant = 'c' AND process_id > '' ORDER BY process_id, id LIMIT 1",
             "subscriptions_by_message",
         ),
+        (
+            "SELECT key FROM instances INDEXED BY instances_ended WHERE process_id = 'a' AND tenant = 'b' AND ended_at IS NOT NULL AND ended_at <= 9 AND (ended_at, key) > (1, 2) ORDER BY ended_at, key LIMIT 5",
+            "instances_ended",
+        ),
+        (
+            "SELECT process_id, tenant FROM instances INDEXED BY instances_ended WHERE ended_at IS NOT NULL AND (process_id, tenant) > ('a', 'b') ORDER BY process_id, tenant LIMIT 1",
+            "SEARCH instances USING COVERING INDEX instances_ended (",
+        ),
+        (
+            "SELECT instance FROM forgotten WHERE journal = 1 ORDER BY instance LIMIT 1",
+            "forgotten_going",
+        ),
+        ("DELETE FROM timers WHERE instance = 5", "timers_by_instance"),
+        ("DELETE FROM jobs WHERE instance = 5", "jobs_by_instance"),
     ] {
         let plan = plan(sql);
         assert!(
