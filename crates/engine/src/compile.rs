@@ -5,6 +5,7 @@ mod compensation;
 mod graph;
 mod process;
 mod reader;
+mod settings;
 mod structure;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use tidegate_model::document::{Document, Namespace};
 use crate::definition::Definition;
 use crate::element::Correlations;
 pub(crate) use reader::Reader;
+pub use settings::{ProcessSettings, WhenFull};
 
 /// The vocabularies of the Java engines, which share their attributes.
 pub(crate) const VENDORS: [Namespace; 4] = [
