@@ -22,7 +22,7 @@ use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
 use crate::tasks::Tasks;
-use crate::{audit, janitor, recovery, spill};
+use crate::{audit, janitor, recovery, retention, slots, spill};
 
 /// Collects what a runtime is made of.
 #[must_use = "a builder does nothing until `start`"]
@@ -165,11 +165,11 @@ impl Builder {
             generation: uuid::Uuid::new_v4().simple().to_string().into(),
             epoch: activation.epoch,
             key_floor: activation.key_high,
+            definitions: Definitions::new(self.compile, self.options.retention),
             options: self.options,
             clock: self.clock,
             store,
             activities,
-            definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
         }));
         shared
@@ -181,6 +181,10 @@ impl Builder {
         left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
         for error in left_out {
             tracing::error!("a definition is left out: {error}");
+        }
+        {
+            let shared = shared.clone();
+            blocking(move || slots::activate(&shared)).await?;
         }
         let owners = Owners::new(shared.options.owners);
         let mut sources = ingress::built_in(&shared.switches, &owners);
@@ -222,7 +226,16 @@ impl Builder {
         });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
-        tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
+        tasks.spawn(
+            &handle,
+            "janitor",
+            janitor::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "retention",
+            retention::run(shared.clone(), owners.clone(), stop.clone()),
+        );
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
         let runtime = Runtime::new(Inner {
             shared,

@@ -27,6 +27,8 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
+pub mod export;
+pub mod forget;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
@@ -42,9 +44,12 @@ pub mod plan;
 mod query;
 mod recovery;
 pub mod request;
+mod retention;
 mod runtime;
+pub mod settings;
 mod shared;
 pub mod shell;
+mod slots;
 mod spill;
 pub mod status;
 pub mod stepped;
@@ -59,5 +64,6 @@ pub use builder::Builder;
 pub use error::Error;
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use runtime::Runtime;
+pub use settings::Retention;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

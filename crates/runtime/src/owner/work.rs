@@ -51,6 +51,7 @@ impl Owner {
                 format!("instance {key}: {error}"),
             ))
         };
+        let trimmed = stored.trimmed;
         let state_bytes = stored.state.as_ref().map_or(0, Vec::len);
         let mut instance = match &stored.state {
             Some(bytes) => Instance::decode(bytes).map_err(damaged)?,
@@ -67,6 +68,7 @@ impl Owner {
         self.next_incarnation += 1;
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
         resident.state_bytes = state_bytes;
+        resident.trimmed = trimmed;
         resident.journal_bytes = journal_bytes;
         self.residents.insert(key, resident);
         Ok(true)
