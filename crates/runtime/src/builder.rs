@@ -22,7 +22,7 @@ use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
 use crate::tasks::Tasks;
-use crate::{audit, janitor, recovery, retention, slots, spill};
+use crate::{audit, batch, janitor, recovery, retention, slots, spill};
 
 /// Collects what a runtime is made of.
 #[must_use = "a builder does nothing until `start`"]
@@ -184,7 +184,11 @@ impl Builder {
         }
         {
             let shared = shared.clone();
-            blocking(move || slots::activate(&shared)).await?;
+            blocking(move || {
+                slots::activate(&shared)?;
+                batch::activate(&shared)
+            })
+            .await?;
         }
         let owners = Owners::new(shared.options.owners);
         let mut sources = ingress::built_in(&shared.switches, &owners);
@@ -230,6 +234,11 @@ impl Builder {
             &handle,
             "janitor",
             janitor::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "batches",
+            batch::run(shared.clone(), owners.clone(), stop.clone()),
         );
         tasks.spawn(
             &handle,

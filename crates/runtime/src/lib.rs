@@ -20,6 +20,7 @@
 pub mod activity;
 pub mod api;
 mod audit;
+pub mod batch;
 mod builder;
 pub mod clock;
 mod dead_letter;

@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) owed_ms: AtomicI64,
     /// What the store said last of instances and queue, for when it says nothing.
     pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
+    /// Operations on many that are not over.
+    pub(crate) batches: crate::batch::Batches,
     /// Wakes retention: something was forgotten by hand.
     pub(crate) swept: Notify,
     pub(crate) tokio: tokio::runtime::Handle,
@@ -139,6 +141,7 @@ impl Shared {
             outbox: Arc::default(),
             owed_ms: AtomicI64::new(0),
             last_seen: Mutex::default(),
+            batches: crate::batch::Batches::default(),
             swept: Notify::new(),
             tokio,
             job_opened: Mutex::default(),
