@@ -29,6 +29,7 @@ mod deploy;
 mod drain;
 pub mod error;
 pub mod export;
+pub mod figures;
 pub mod forget;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
@@ -39,6 +40,7 @@ mod janitor;
 mod jobs;
 pub mod options;
 mod owner;
+mod pace;
 pub mod parts;
 mod pause;
 pub mod plan;
@@ -64,6 +66,7 @@ pub use api::{Check, Grade};
 pub use builder::Builder;
 pub use error::Error;
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+pub use query::Subject;
 pub use runtime::Runtime;
 pub use settings::Retention;
 pub use shell::{Blueprint, Shell, ShellError};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use tidegate_model::{
-    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey,
-    Timestamp,
+    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
+    StimulusKey, Timestamp,
 };
 
 use crate::error::Error;
@@ -152,6 +152,8 @@ pub enum Write {
         variables: String,
         /// The instance that threw it: it is left out.
         except: Option<InstanceKey>,
+        /// Who threw it.
+        from: Option<Cause>,
         /// The present time.
         now: Timestamp,
     },
@@ -281,6 +283,8 @@ pub struct Outcome {
     pub expired: Vec<MessageKey>,
     /// Leased jobs.
     pub leased: Vec<JobRow>,
+    /// Those among them that somebody had leased before, whose lease ended without a word.
+    pub lapsed: Vec<ElementInstanceKey>,
     /// Queued stimuli that went with a forgotten instance.
     pub dropped: Vec<StimulusKey>,
     /// Rows that were removed by forgetting, sweeping and trimming.

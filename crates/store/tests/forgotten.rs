@@ -250,8 +250,11 @@ fn a_file_of_the_first_schema_is_brought_along() {
         for (kind, name) in made {
             conn.execute_batch(&format!("DROP {kind} {name}")).unwrap();
         }
-        conn.execute_batch("ALTER TABLE instances DROP COLUMN trimmed; PRAGMA user_version = 1;")
-            .unwrap();
+        conn.execute_batch(
+            "ALTER TABLE instances DROP COLUMN trimmed; ALTER TABLE user_tasks DROP COLUMN details; \
+                            ALTER TABLE messages DROP COLUMN sender; PRAGMA user_version = 1;",
+        )
+        .unwrap();
     }
     let store = SqliteStore::open(&path).unwrap();
     let epoch = store.activate().unwrap().epoch;

@@ -187,7 +187,7 @@ impl Doing<'_> {
         let command = Box::new(Command::new(CommandKind::Cancel, cause));
         let (reply, answer) = oneshot::channel();
         self.owners
-            .send(instance, Message::Control(instance, command, reply));
+            .send(instance, Message::Control(instance, command, None, reply));
         Begun::Cancelling(answer)
     }
 
@@ -212,6 +212,7 @@ impl Doing<'_> {
                 instance,
                 source: Some("queue"),
                 lease: None,
+                audit: None,
             });
             let (reply, answer) = oneshot::channel();
             self.owners.send(instance, Message::Move(order, reply));

@@ -47,7 +47,8 @@ impl Owner {
         let command = Box::new(Command::new(CommandKind::Cancel, cause));
         // Nobody waits for the answer: the place is free when the end is told.
         let (reply, _) = oneshot::channel();
-        self.owners.send(victim, Message::Control(victim, command, reply));
+        self.owners
+            .send(victim, Message::Control(victim, command, None, reply));
     }
 
     /// An instance has ended, or never came to be: its place is given on.

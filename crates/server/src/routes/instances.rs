@@ -11,6 +11,7 @@ use tidegate::api::{Acceptance, Definition, StartRequest};
 use tidegate::model::{DefinitionKey, InstanceKey, Status, SubStatus, Timestamp, Variables};
 use tidegate::store::{InstanceFilter, InstanceRow};
 
+use crate::auth::Tenants;
 use crate::cursor::Paging;
 use crate::extract::{
     Actor, Idempotency, Key, Query, Shell, milliseconds, name, reason, required, to_the_end,
@@ -62,6 +63,7 @@ impl Start {
 pub(super) async fn start(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     Idempotency(idempotency_key): Idempotency,
     body::Body(start): body::Body<Start>,
 ) -> Result<Response, Problem> {
@@ -74,7 +76,7 @@ pub(super) async fn start(
         definition: start.definition()?,
         variables: start.variables,
         business_key: name("businessKey", start.business_key)?,
-        tenant: name("tenantId", start.tenant_id)?,
+        tenant: tenants.one(name("tenantId", start.tenant_id)?)?,
         idempotency_key,
         await_completion: start.await_completion.then_some(wait),
         actor: actor.to_string(),
@@ -144,7 +146,11 @@ impl Filter {
     }
 }
 
-pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    shell: Shell,
+    tenants: Tenants,
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let filter = Filter {
         status: query.status,
@@ -156,8 +162,9 @@ pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Resul
         has_incident: query.has_incident,
         started_after: query.started_after,
         started_before: query.started_before,
-        tenant_id: query.tenant_id,
+        tenant_id: None,
     };
+    let tenant_id = query.tenant_id;
     let Some(filter) = filter.read()? else {
         return Ok(paging.answer(
             Vec::<InstanceRow>::new(),
@@ -165,11 +172,15 @@ pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Resul
             |row| views::instance(&row),
         ));
     };
-    let rows = shell
-        .0
-        .instances(filter, paging.page())
-        .await
-        .map_err(|error| shell.problem(error))?;
+    let fetch = |tenant| {
+        let filter = InstanceFilter {
+            tenant,
+            ..filter.clone()
+        };
+        shell.0.instances(filter, paging.page())
+    };
+    let rows = tenants.rows(tenant_id, |row| row.key.get(), fetch).await;
+    let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
 }
 

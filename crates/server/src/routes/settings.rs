@@ -4,6 +4,7 @@ use axum::Json;
 use serde::Deserialize;
 use tidegate::settings::{DefinitionSettings, SettingsView};
 
+use crate::auth::Tenants;
 use crate::extract::{Actor, Name, Query, Shell, name, required, to_the_end};
 use crate::{Problem, body};
 
@@ -16,10 +17,11 @@ pub(super) struct Parameters {
 pub(super) async fn show(
     shell: Shell,
     Name(process_id): Name,
+    tenants: Tenants,
     Query(query): Query<Parameters>,
 ) -> Result<Json<SettingsView>, Problem> {
     let process_id = required("processId", process_id)?;
-    let tenant = name("tenantId", query.tenant_id)?;
+    let tenant = tenants.one(name("tenantId", query.tenant_id)?)?;
     let view = shell.0.definition_settings(&process_id, tenant.as_deref()).await;
     view.map(Json).map_err(|error| shell.problem(error))
 }
@@ -28,11 +30,12 @@ pub(super) async fn set(
     shell: Shell,
     Actor(actor): Actor,
     Name(process_id): Name,
+    tenants: Tenants,
     Query(query): Query<Parameters>,
     body::Body(settings): body::Body<DefinitionSettings>,
 ) -> Result<Json<SettingsView>, Problem> {
     let process_id = required("processId", process_id)?;
-    let tenant = name("tenantId", query.tenant_id)?;
+    let tenant = tenants.one(name("tenantId", query.tenant_id)?)?;
     let runtime = shell.0.clone();
     let request = to_the_end(async move {
         runtime

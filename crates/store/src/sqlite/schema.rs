@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5464_4774;
 
 /// Schema steps; step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND];
+pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS, FORGETTING];
 
 /// `meta` holds what each transaction brings up to date once: the fence, the key marks and the totals that
 /// would otherwise have to be counted.
@@ -218,9 +218,17 @@ CREATE TABLE audit (
 ) STRICT;
 ";
 
+/// Candidate users, form, dates and priority of a user task, as JSON.
+const TASK_DETAILS: &str = "
+ALTER TABLE user_tasks ADD COLUMN details TEXT NOT NULL DEFAULT '{}';
+";
+
+/// Who sent a message that waits, encoded.
+const SENDERS: &str = "ALTER TABLE messages ADD COLUMN sender BLOB;";
+
 /// Forgetting and retention: what has ended by its end, everything of an instance by its instance, what was forgotten, and
 /// operations on many. Indexes by instance grow at their right edge, since keys do.
-const SECOND: &str = "
+const FORGETTING: &str = "
 ALTER TABLE instances ADD COLUMN trimmed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX instances_ended ON instances (process_id, tenant, ended_at, key) WHERE ended_at IS NOT NULL;
 CREATE INDEX timers_by_instance ON timers (instance) WHERE instance IS NOT NULL;
