@@ -1,16 +1,19 @@
 //! Due timers: of instances, of in-process jobs that wait for their next try, and of start events.
 
+use std::sync::Arc;
+
 use tidegate_model::{
-    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables,
 };
 use tidegate_store::{Commit, TimerRow, Write};
 use tokio::time::Instant;
 
+use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
 
-use super::commit::Prepared;
+use super::commit::{Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::new_row;
 use super::{Owner, ROOM};
@@ -130,6 +133,14 @@ impl Owner {
         };
         let now = self.now();
         let instance = InstanceKey(self.keys.fresh(now));
+        if self.shared.definitions.processes.has_limits() {
+            let turn = self.turn(&loaded.process, instance, None);
+            if !matches!(turn, Ok(true)) {
+                drop(permit);
+                self.start_later(row, &loaded, turn.is_ok(), now);
+                return Ok(());
+            }
+        }
         let new = new_row(instance, &loaded, None, now);
         self.next_incarnation += 1;
         let mut resident = super::Resident::new(
@@ -144,6 +155,7 @@ impl Owner {
         if let Err(error) = self.begin(instance, Some(row.element), Variables::new(), Cause::Timer) {
             tracing::error!(definition = %key, "a timer start was refused: {error}");
             self.residents.remove(&instance);
+            self.free_place_of(&loaded.process, instance);
             self.disarm(&row);
             return Ok(());
         }
@@ -165,6 +177,37 @@ impl Owner {
         Ok(())
     }
 
+    /// The process has as many live instances as it may: the start waits in the queue, or is skipped. The next turn is armed
+    /// in the same commit.
+    fn start_later(&mut self, row: TimerRow, loaded: &Arc<Loaded>, waits: bool, now: Timestamp) {
+        let mut commit = Commit::default();
+        let next = next_turn(loaded, &row, now);
+        commit.writes.push(match &next {
+            Some(next) => Write::ArmTimer(next.clone()),
+            None => Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            },
+        });
+        let mut started = Vec::new();
+        if waits {
+            let start = vec![(loaded.clone(), row.element)];
+            started = self.pending_starts(start, &Variables::new(), &Cause::Timer, now, &mut commit);
+        }
+        self.loose.push(Prepared {
+            commit,
+            then: Box::new(move |owner, result| match result {
+                Ok(outcome) => {
+                    if let Some(next) = next {
+                        owner.shared.timers.armed(&next);
+                    }
+                    owner.matched(MessageKey(0), started, outcome);
+                }
+                Err(error) => owner.put_back_later(Item::Timer(row), &problem_of(&error)),
+            }),
+        });
+    }
+
     fn disarm(&mut self, row: &TimerRow) {
         let writes = vec![Write::DisarmTimer {
             owner: row.owner,
@@ -182,7 +225,7 @@ impl Owner {
 }
 
 /// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
-fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
+fn next_turn(loaded: &Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
     let mut fired = row.fired + 1;
     let mut due_at = loaded
         .definition
