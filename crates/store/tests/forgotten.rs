@@ -111,6 +111,7 @@ fn everything(key: u64, parent: Option<u64>, sub_status: SubStatus) -> Vec<Write
             name: None,
             assignee: Some("eve".to_owned()),
             candidate_groups: Vec::new(),
+            details: Default::default(),
             created_at: now,
         })),
         Write::OpenIncident(Box::new(IncidentRow {
