@@ -2,12 +2,14 @@
 
 mod bytes;
 mod completed;
+mod control;
 mod element;
 mod instance;
 mod scope;
 mod view;
 
 pub(crate) use completed::{Completed, CompletedActivities};
+pub(crate) use control::Control;
 pub(crate) use element::{Call, ElementInstance, Role, Stage, Turns, Wait, WaitFor};
 pub(crate) use instance::Phase;
 pub use instance::{IncidentState, Instance};

@@ -10,10 +10,13 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
 use crate::state::{
-    Completed, CompletedActivities, ElementInstance, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
+    Completed, CompletedActivities, Control, ElementInstance, IncidentState, Instance, Phase, Role, Scope,
+    Stage, Wait,
 };
 
-const PARTS: u64 = 10;
+const PARTS: u64 = 11;
+/// Without the last part, which is left out where it says nothing.
+const PARTS_WITHOUT_CONTROL: u64 = 10;
 /// Parts that every state has; what came later is at its end.
 const PARTS_OF_FIRST: u64 = 9;
 const ELEMENT_PARTS: u64 = 9;
@@ -92,7 +95,8 @@ impl Instance {
 
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
-        out.array(PARTS)?
+        let has_control = !self.control.is_empty();
+        out.array(if has_control { PARTS } else { PARTS_WITHOUT_CONTROL })?
             .u64(self.key.0)?
             .encode(self.phase)?
             .u64(self.sequence)?
@@ -144,7 +148,11 @@ impl Instance {
                 .bool(completed.is_loop)?
                 .encode(&completed.variables)?;
         }
-        out.encode(&self.waits)?.ok()
+        out.encode(&self.waits)?;
+        if has_control {
+            out.encode(&self.control)?;
+        }
+        Ok(())
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -209,12 +217,16 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let last: ElementInstanceKey = key::decode(decoder, base)?;
     let element = decoder.decode::<ElementIndex>()?;
     instance.last_completed = (last != ElementInstanceKey::ROOT).then_some((last, element));
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_WITHOUT_CONTROL {
         skip_to(decoder, parts, PARTS_OF_FIRST)?;
         return Ok(instance);
     }
     instance.completed = read_completed(decoder, base)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
+    if (parts as u64) < PARTS {
+        return Ok(instance);
+    }
+    instance.control = decoder.decode::<Control>()?;
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
 }

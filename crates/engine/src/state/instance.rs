@@ -7,7 +7,7 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
 
 use crate::definition::Definition;
 use crate::event::Resume;
-use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
+use crate::state::{CompletedActivities, Control, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Instance {
     pub(crate) listening: BTreeSet<ElementInstanceKey>,
     /// What can be compensated.
     pub(crate) completed: CompletedActivities,
+    /// What operators did that stands.
+    pub(crate) control: Control,
 }
 
 /// Where an instance is in its life.
@@ -74,6 +76,7 @@ impl Instance {
             waits: Vec::new(),
             listening: BTreeSet::new(),
             completed: CompletedActivities::default(),
+            control: Control::default(),
         }
     }
 
