@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::CompileOptions;
 use tidegate_model::Diagnostic;
-use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
+use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, InstanceFilter, Page, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::decision::{self, Decision};
@@ -207,6 +207,7 @@ impl Builder {
                     )
                 })?;
         }
+        note_held(&shared).await?;
         load_queue(&shared, &owners).await?;
         spill::take_up(&shared, &owners).await;
         let stop = CancellationToken::new();
@@ -242,6 +243,27 @@ impl Builder {
 
 /// Rows that one read of an activation takes.
 const MOST: usize = 1_000_000;
+
+/// Remembers which instances are held, so that who sends something to one is told so.
+async fn note_held(shared: &Arc<Shared>) -> Result<(), Error> {
+    const PAGE: usize = 10_000;
+    let mut after = None;
+    loop {
+        let store = shared.store.clone();
+        let filter = InstanceFilter {
+            sub_statuses: vec![tidegate_model::SubStatus::Held],
+            ..InstanceFilter::default()
+        };
+        let page = Page { after, limit: PAGE };
+        let rows = blocking(move || store.instances(&filter, page)).await?;
+        after = rows.last().map(|row| row.key.get());
+        let is_last = rows.len() < PAGE;
+        shared.held.lock().extend(rows.into_iter().map(|row| row.key));
+        if is_last {
+            return Ok(());
+        }
+    }
+}
 
 /// Puts the queue's rows into their owners' lines, before anything new can come.
 async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> {

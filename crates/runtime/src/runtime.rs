@@ -101,7 +101,7 @@ impl Runtime {
     }
 
     /// Sends an order to an owner and waits for its answer. The order stands even if the wait is given up.
-    async fn ask<T>(
+    pub(crate) async fn ask<T>(
         &self,
         owner: usize,
         message: impl FnOnce(crate::owner::Reply<T>) -> Message,
@@ -251,37 +251,6 @@ impl Runtime {
                 }
             }
         }
-    }
-
-    /// Cancels an instance. An ended one is answered unchanged. Lawful while paused and while draining.
-    ///
-    /// # Errors
-    /// Unknown instance, a failing store.
-    pub async fn cancel(
-        &self,
-        instance: InstanceKey,
-        reason: Option<String>,
-        actor: &str,
-    ) -> Result<InstanceRow, Error> {
-        let cause = Cause::Operator {
-            actor: actor.to_owned(),
-            reason: reason.clone(),
-        };
-        let command = Box::new(Command::new(CommandKind::Cancel, cause));
-        let owner = self.inner.owners.of_key(instance.get());
-        let before = self.instance_row(instance).await?;
-        let row = self
-            .ask(owner, |reply| Message::Control(instance, command, reply))
-            .await?;
-        if before.sub_status != row.sub_status {
-            let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
-            audit.subject = Some(instance.to_string());
-            audit.scope = "instance".to_owned();
-            audit.before = Some(before.sub_status.word().to_owned());
-            audit.after = Some(row.sub_status.word().to_owned());
-            self.shared().write_audit(audit).await;
-        }
-        Ok(row)
     }
 
     /// Changes variables of an instance from outside.

@@ -53,6 +53,10 @@ pub(crate) struct Shared {
     /// What the store said last of instances and queue, for when it says nothing.
     pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
     pub(crate) tokio: tokio::runtime::Handle,
+    /// Instances that are held: a cache, so that who sends something to one can be told so. What is stored decides.
+    pub(crate) held: Mutex<std::collections::HashSet<tidegate_model::InstanceKey>>,
+    /// Who asked for jobs last, by job type.
+    pub(crate) polls: crate::jobs::Polls,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -134,6 +138,8 @@ impl Shared {
             owed_ms: AtomicI64::new(0),
             last_seen: Mutex::default(),
             tokio,
+            held: Mutex::default(),
+            polls: crate::jobs::Polls::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

@@ -1,7 +1,7 @@
 //! What operators did to the instance and what stands: holds, and a request to cancel.
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{Cancellation, HeldTimers, Hold, InstanceKey, Timestamp};
+use tidegate_model::{Cancellation, ElementInstanceKey, HeldTimers, Hold, InstanceKey, Timestamp};
 
 use crate::state::{Instance, Stage, Wait, WaitFor};
 
@@ -64,9 +64,9 @@ impl Instance {
         &self.control.holds
     }
 
-    /// True while an operator holds it: nothing of it goes on.
+    /// True while an operator holds it: nothing of it goes on. One that is being cancelled is held no longer.
     pub fn is_held(&self) -> bool {
-        !self.control.holds.is_empty() && self.ended().is_none()
+        !self.control.holds.is_empty() && self.control.cancellation.is_none() && self.ended().is_none()
     }
 
     /// The request to cancel it that stands.
@@ -89,6 +89,20 @@ impl Instance {
         self.elements
             .values()
             .filter_map(|state| state.call().map(|call| call.child))
+    }
+
+    /// When a job may be tried again after a failure.
+    pub fn job_not_before(&self, job: ElementInstanceKey) -> Option<Timestamp> {
+        match &self.elements.get(&job)?.stage {
+            Stage::Job { not_before, .. } => *not_before,
+            Stage::Entered
+            | Stage::UserTask { .. }
+            | Stage::Waiting
+            | Stage::Running
+            | Stage::Call(_)
+            | Stage::Leaving { .. }
+            | Stage::Joined { .. } => None,
+        }
     }
 
     /// Moves everything that is due at a time.

@@ -187,6 +187,12 @@ impl Owner {
         } else if !ends.is_empty() {
             self.awaiting_end.entry(key).or_default().append(&mut ends);
         }
+        if let Some(resident) = self.residents.get(&key)
+            && resident.has_more_to_end
+            && resident.in_flight == 0
+        {
+            self.end_more(key);
+        }
         self.cut_told(key, &after.row);
         self.rest_if_settled(key);
     }
@@ -318,6 +324,7 @@ impl Owner {
         } = *after;
         let mut cut = None;
         let mut had_cycle = false;
+        let mut is_cancelling = false;
         if self
             .residents
             .get(&key)
@@ -326,6 +333,11 @@ impl Owner {
         {
             take_left(&mut resident, &mut answers, &mut consumed);
             had_cycle = resident.cycle.is_some();
+            is_cancelling = resident.instance.is_cancelling();
+            if resident.instance.is_held() {
+                // Its timers may be armed in the store and in nobody's memory any more.
+                self.shared.timers.reload();
+            }
             if self.shared.gate.read().is_draining() && had_cycle {
                 cut = Some(resident);
             }
@@ -336,10 +348,13 @@ impl Owner {
             _ => None,
         };
         self.answer_all_failed(answers, consumed, &problem, duplicate);
+        // It may be held no longer, or still be: who takes up what was put by will see.
+        self.shared.held.lock().remove(&key);
+        self.pending.unpark_domain(&Domain::Instance(key));
         if let Some(resident) = cut {
             return self.save_unsaved(resident, is_ours(&error));
         }
-        if had_cycle && duplicate.is_none() {
+        if (had_cycle || is_cancelling) && duplicate.is_none() {
             self.stalled.entry(Instant::now() + STALL).or_default().push(key);
         }
     }
@@ -417,6 +432,7 @@ impl Owner {
             Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
                 self.enter(key, done);
             }
+            Ok(Some(row)) if row.sub_status == SubStatus::Cancelling => self.resume_cancel(key),
             Ok(Some(_)) => {}
             Ok(None) => {}
             Err(_) => self.stalled.entry(Instant::now() + STALL).or_default().push(key),
@@ -483,6 +499,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
     translate(shared, keys, resident, effects, now, &mut writes, &mut after);
+    after.opened.append(&mut resident.offered);
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
@@ -595,6 +612,8 @@ fn translate(
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
+            // The state has it; it is armed when the instance is let go.
+            Effect::ArmTimer(_) if resident.instance.is_held() => {}
             Effect::ArmTimer(timer) => {
                 let row = TimerRow {
                     due_at: timer.due_at,
@@ -660,8 +679,17 @@ fn translate(
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
             }
             Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
-            Effect::CancelChild { instance, .. } => {
-                emitted(shared, now, writes, after).cancel_child(row, instance)
+            Effect::CancelChild {
+                instance,
+                is_awaited,
+                patience_ms,
+                ..
+            } => emitted(shared, now, writes, after).cancel_child(row, instance, is_awaited, patience_ms),
+            Effect::HoldChild { instance, hold } => {
+                emitted(shared, now, writes, after).hold_child(instance, hold);
+            }
+            Effect::ReleaseChild { instance, origins } => {
+                emitted(shared, now, writes, after).release_child(row, instance, origins);
             }
             Effect::EscalateToParent { code, variables } => {
                 emitted(shared, now, writes, after)
@@ -694,8 +722,11 @@ fn place(
     writes: &mut Vec<Write>,
     after: &mut After,
 ) {
+    let is_held = resident.instance.is_held();
     if shared.activities.get(&job.job_type).is_some() {
         match job.not_before {
+            // The state has it; it begins when the instance is let go.
+            _ if is_held => {}
             Some(at) if at > now => {
                 let row = TimerRow {
                     due_at: at,
@@ -725,7 +756,11 @@ fn place(
         headers: serde_json::to_string(&headers).unwrap_or_else(|_| "{}".to_owned()),
         variables: job.variables.to_json(),
         retries: job.retries,
-        state: JobState::Available,
+        state: if is_held {
+            JobState::Withheld
+        } else {
+            JobState::Available
+        },
         not_before: job.not_before.unwrap_or(now),
         worker: None,
         lease_token: None,

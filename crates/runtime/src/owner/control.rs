@@ -17,7 +17,6 @@ const RECOVERY: &str = "recovery";
 impl Owner {
     /// Ends or changes what is there; starts nothing. Answers with the row after the commit.
     pub(super) fn control(&mut self, key: InstanceKey, command: Command, reply: Reply<InstanceRow>) {
-        let is_cancel = matches!(command.kind, CommandKind::Cancel);
         let answer = match self.load(key) {
             Ok(true) => None,
             Ok(false) => Some(Err(Error::NoSuchInstance(key))),
@@ -26,20 +25,6 @@ impl Owner {
         if let Some(answer) = answer {
             // Whoever asked may have gone.
             let _ = reply.send(answer);
-            return;
-        }
-        if let Some(resident) = self.residents.get_mut(&key)
-            && resident.instance.ended().is_some()
-            && is_cancel
-        {
-            // Ended before: unchanged. If that is not told yet, the answer waits for it.
-            if resident.in_flight > 0 || resident.is_dirty {
-                resident.answers.push(Answer::Row(reply));
-                self.mark_dirty(key);
-            } else {
-                let _ = reply.send(Ok(resident.row.clone()));
-                self.rest_if_settled(key);
-            }
             return;
         }
         match self.advance(key, command) {
@@ -58,7 +43,13 @@ impl Owner {
     /// Brings back an instance that an earlier generation left `interrupted` or `executing`.
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
         let key = row.key;
-        let crashed = matches!(row.sub_status, SubStatus::Executing | SubStatus::Cancelling);
+        if row.sub_status == SubStatus::Cancelling {
+            self.resume_cancel(key);
+            // Whoever asked may have gone.
+            let _ = done.send(true);
+            return;
+        }
+        let crashed = row.sub_status == SubStatus::Executing;
         if !self.enter(key, done) {
             return;
         }
@@ -128,6 +119,13 @@ impl Owner {
                 self.held_recoveries.push(key);
                 let _ = done.send(true);
                 return false;
+            }
+            Err(Error::InstanceHeld(_)) => {
+                // Nothing of it goes on before it is let go; only that is written where it is not yet.
+                let is_loaded = self.load(key).unwrap_or(false);
+                self.mark_dirty(key);
+                let _ = done.send(true);
+                return is_loaded;
             }
             Err(error) => {
                 tracing::error!(instance = %key, "an instance could not be recovered: {error}");

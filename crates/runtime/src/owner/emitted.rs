@@ -4,7 +4,7 @@
 use tidegate_engine::Event;
 use tidegate_model::effect::{Binding, Child};
 use tidegate_model::stimulus::ChildNews;
-use tidegate_model::{Cause, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
+use tidegate_model::{Cause, Hold, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
 use tidegate_store::{DefinitionFilter, DefinitionKind, InstanceRow, Page, StimulusRow, Write};
 
 use crate::definitions::Loaded;
@@ -112,14 +112,44 @@ impl Emitted<'_> {
         self.queue(&Domain::Instance(child.instance), &stimulus);
     }
 
-    pub(super) fn cancel_child(&mut self, caller: &InstanceRow, child: InstanceKey) {
-        self.queue(
-            &Domain::Instance(child),
-            &Stimulus::CancelChild {
-                instance: child,
-                parent: caller.key,
+    pub(super) fn cancel_child(
+        &mut self,
+        caller: &InstanceRow,
+        child: InstanceKey,
+        is_awaited: bool,
+        patience_ms: Option<u64>,
+    ) {
+        let stimulus = Stimulus::CancelChild {
+            instance: child,
+            parent: caller.key,
+            is_awaited,
+            patience_ms,
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
+    }
+
+    pub(super) fn hold_child(&mut self, child: InstanceKey, hold: Hold) {
+        let stimulus = Stimulus::HoldChild {
+            instance: child,
+            hold,
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
+    }
+
+    pub(super) fn release_child(
+        &mut self,
+        caller: &InstanceRow,
+        child: InstanceKey,
+        origins: Vec<InstanceKey>,
+    ) {
+        let stimulus = Stimulus::ReleaseChild {
+            instance: child,
+            origins,
+            cause: Cause::Parent {
+                instance: caller.key.get(),
             },
-        );
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
     }
 
     pub(super) fn tell_caller(&mut self, row: &InstanceRow, news: ChildNews) {
@@ -141,7 +171,7 @@ impl Emitted<'_> {
         }
         let variables = || resident.instance.variables().clone();
         let news = match ended {
-            SubStatus::Cancelled if is_by_caller(&resident.events) => return,
+            SubStatus::Cancelled if resident.instance.cancellation().is_some_and(|c| c.is_unheard) => return,
             SubStatus::Cancelled => ChildNews::Cancelled,
             SubStatus::Faulted => {
                 let (code, message) = fault_of(&resident.events);
@@ -157,14 +187,6 @@ impl Emitted<'_> {
         };
         self.tell_caller(&resident.row, news);
     }
-}
-
-fn is_by_caller(events: &[Event]) -> bool {
-    let last = events.iter().rev().find_map(|event| match event {
-        Event::Caused { cause, .. } => Some(cause),
-        _ => None,
-    });
-    matches!(last, Some(Cause::Parent { .. }))
 }
 
 fn fault_of(events: &[Event]) -> (String, String) {

@@ -41,6 +41,7 @@ impl Owner {
                     let answer = Published {
                         message,
                         delivered_to: Vec::new(),
+                        deferred_for: Vec::new(),
                         is_buffered: false,
                         accepted: None,
                     };
@@ -141,6 +142,7 @@ impl Owner {
                         Ok(Published {
                             message,
                             delivered_to: Vec::new(),
+                            deferred_for: Vec::new(),
                             is_buffered: true,
                             accepted,
                         })
@@ -296,8 +298,19 @@ impl Owner {
         }));
         self.hand_over(started);
         self.arrange(outcome);
+        let held = self.shared.held.lock();
+        let deferred_for = match held.is_empty() {
+            true => Vec::new(),
+            false => delivered_to
+                .iter()
+                .copied()
+                .filter(|key| held.contains(key))
+                .collect(),
+        };
+        drop(held);
         Published {
             message,
+            deferred_for,
             is_buffered: delivered_to.is_empty() && !is_expired,
             delivered_to,
             accepted: None,

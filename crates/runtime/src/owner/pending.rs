@@ -187,6 +187,35 @@ impl Pending {
         }
     }
 
+    /// Puts back into the line what was put by of one domain.
+    pub(super) fn unpark_domain(&mut self, domain: &Domain) {
+        for item in self
+            .parked
+            .remove(domain)
+            .map(|parked| parked.items)
+            .unwrap_or_default()
+        {
+            self.put_back(item);
+        }
+    }
+
+    /// Takes stimuli out of the line; their domains are still counted.
+    pub(super) fn take_stimuli(&mut self, is_wanted: impl Fn(&StimulusRow) -> bool) -> Vec<StimulusRow> {
+        let wanted = |item: &Item| matches!(item, Item::Stimulus(row) if is_wanted(row));
+        let taken = self.line.extract_if(.., |_, item| wanted(item));
+        taken
+            .filter_map(|(_, item)| match item {
+                Item::Stimulus(row) => Some(row),
+                Item::Timer(_) => None,
+            })
+            .collect()
+    }
+
+    /// How many stimuli of a domain wait.
+    pub(super) fn count(&self, domain: &Domain) -> u32 {
+        self.domains.get(domain).copied().unwrap_or_default()
+    }
+
     /// Puts an item back where it was; its domain is still counted.
     pub(super) fn put_back(&mut self, item: Item) {
         let place = match &item {

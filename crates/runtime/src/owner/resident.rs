@@ -52,6 +52,12 @@ pub(super) struct Resident {
     pub(super) state_bytes: usize,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
+    /// It was let go while the gate was closed, and holds work that needs a cycle.
+    pub(super) awaits_cycle: bool,
+    /// Its cancellation ends more of it with the next commit.
+    pub(super) has_more_to_end: bool,
+    /// Types of jobs that the next commit offers again.
+    pub(super) offered: Vec<Arc<str>>,
     /// When it was put among the idle, and what it was counted with.
     pub(super) idle_since: Option<u64>,
     pub(super) counted_bytes: usize,
@@ -99,6 +105,9 @@ impl Resident {
             journal_bytes: 0,
             state_bytes: 0,
             is_marked: false,
+            awaits_cycle: false,
+            has_more_to_end: false,
+            offered: Vec::new(),
             idle_since: None,
             counted_bytes: 0,
         }
@@ -122,7 +131,10 @@ impl Resident {
     pub(super) fn sub_status(&self, starts_jobs: bool) -> SubStatus {
         match self.instance.ended() {
             Some(ended) => ended,
-            None if self.is_marked => SubStatus::Interrupted,
+            None if self.instance.is_cancelling() => SubStatus::Cancelling,
+            // It is held from where nothing of it runs; a cut instance is held at once.
+            None if self.instance.is_held() && (self.is_marked || self.running.is_empty()) => SubStatus::Held,
+            None if self.is_marked || self.awaits_cycle => SubStatus::Interrupted,
             None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
             None => SubStatus::Suspended,
         }

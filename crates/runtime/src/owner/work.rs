@@ -169,7 +169,11 @@ impl Owner {
             resident.held_back += 1;
             return;
         }
-        if resident.instance.ended().is_some() || !resident.instance.has_job(job.key) {
+        let is_stopped = resident.instance.ended().is_some()
+            || resident.instance.is_held()
+            || resident.instance.is_cancelling()
+            || !resident.instance.has_job(job.key);
+        if is_stopped || resident.running.iter().any(|running| running.job == job.key) {
             self.mark_dirty(instance);
             return;
         }
@@ -261,6 +265,13 @@ impl Owner {
             return self.late(instance, job);
         };
         resident.running.swap_remove(position);
+        if resident.instance.is_cancelling() {
+            tracing::info!(%instance, %job, "an activity of a cancelled instance has stopped; its result is not taken");
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
         self.job_done(instance, job, result);
     }
 
@@ -361,6 +372,12 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position);
+        if resident.instance.is_cancelling() {
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
         self.hold_back(instance);
     }
 
