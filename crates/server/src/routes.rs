@@ -8,6 +8,7 @@ mod deployments;
 mod events;
 mod identity;
 mod incidents;
+mod instance_control;
 mod instances;
 mod jobs;
 mod messages;
@@ -90,7 +91,22 @@ pub fn table() -> Vec<Route> {
         post(
             "/process-instances/{key}/cancel",
             InstancesWrite,
-            instances::cancel,
+            instance_control::cancel,
+        ),
+        post(
+            "/process-instances/{key}/suspend",
+            InstancesWrite,
+            instance_control::suspend,
+        ),
+        post(
+            "/process-instances/{key}/resume",
+            InstancesWrite,
+            instance_control::resume,
+        ),
+        get(
+            "/process-instances/{key}/why",
+            InstancesRead,
+            instance_control::why,
         ),
         post("/messages", MessagesWrite, messages::publish),
         post("/signals", MessagesWrite, signals::broadcast),
