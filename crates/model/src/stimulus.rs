@@ -326,6 +326,11 @@ impl Stimulus {
         matches!(variant(payload), Some(10..=12))
     }
 
+    /// True if encoded bytes hold the outcome of a job.
+    pub fn is_job_outcome(payload: &[u8]) -> bool {
+        variant(payload) == Some(3)
+    }
+
     /// True if encoded bytes hold the news of a called instance.
     pub fn is_of_child(payload: &[u8]) -> bool {
         variant(payload) == Some(9)

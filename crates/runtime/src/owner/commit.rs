@@ -500,6 +500,10 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let mut writes = Vec::new();
     translate(shared, keys, resident, effects, now, &mut writes, &mut after);
     after.opened.append(&mut resident.offered);
+    for row in resident.kept.drain(..) {
+        writes.push(Write::AddStimulus(row.clone()));
+        after.emitted.push(row);
+    }
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());

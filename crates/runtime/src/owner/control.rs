@@ -133,12 +133,16 @@ impl Owner {
                 return false;
             }
         }
+        let reported = self.reported_jobs(key);
         let Some(resident) = self.residents.get_mut(&key) else {
             return false;
         };
         for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
             // Everything else has a row, committed with the events that asked for it.
             if let Effect::RunJob(job) = effect {
+                if reported.contains(&job.key) {
+                    continue;
+                }
                 let is_ours = self.shared.activities.get(&job.job_type).is_some();
                 let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
                 if is_ours || !has_row() {

@@ -1,8 +1,10 @@
 //! Holding an instance and letting it go: control commits, which need no permit. What they cause in the instances it calls
 //! is a stimulus that stands in the queue with the commit.
 
+use tidegate_model::stimulus::JobOutcome;
 use tidegate_model::{
-    Cause, Command, CommandKind, Effect, Hold, InstanceKey, Interruption, InterruptionReason, Rejection,
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, Hold, InstanceKey, Interruption,
+    InterruptionReason, Rejection, Stimulus,
 };
 use tidegate_store::{AuditRow, InstanceRow, TimerRow, Write};
 
@@ -10,6 +12,7 @@ use crate::error::Error;
 
 use super::commit::Answer;
 use super::pending::Domain;
+use super::start::stimulus_row;
 use super::{Owner, Reply};
 
 /// A hold to put on an instance.
@@ -137,6 +140,65 @@ impl Owner {
         true
     }
 
+    /// The outcome of a handler of a held instance is kept, and its consequence waits: it goes into the queue. Gives the
+    /// command back if the instance is not held.
+    pub(super) fn keep_outcome(
+        &mut self,
+        key: InstanceKey,
+        job: ElementInstanceKey,
+        kind: CommandKind,
+    ) -> Option<CommandKind> {
+        let now = self.now();
+        let resident = self.residents.get_mut(&key)?;
+        if !resident.instance.is_held() {
+            return Some(kind);
+        }
+        let outcome = match kind {
+            CommandKind::CompleteJob { variables, .. } => JobOutcome::Complete { variables },
+            CommandKind::FailJob {
+                message,
+                retries,
+                retry_at,
+                ..
+            } => JobOutcome::Fail {
+                message,
+                retries,
+                retry_at,
+            },
+            CommandKind::ThrowError {
+                code,
+                message,
+                variables,
+                ..
+            } => JobOutcome::Error {
+                code,
+                message,
+                variables,
+            },
+            other => return Some(other),
+        };
+        let stimulus = Stimulus::JobOutcome {
+            instance: key,
+            job,
+            outcome,
+            worker: super::work::IN_PROCESS.to_owned(),
+        };
+        let domain = Domain::Instance(key);
+        resident.kept_jobs.push(job);
+        resident.kept.push(stimulus_row(&domain, None, &stimulus, now));
+        self.mark_dirty(key);
+        None
+    }
+
+    /// The in-process jobs that have an outcome already, which waits for its turn.
+    pub(super) fn reported_jobs(&self, key: InstanceKey) -> Vec<ElementInstanceKey> {
+        let mut jobs = self.pending.reported_jobs(&Domain::Instance(key));
+        if let Some(resident) = self.residents.get(&key) {
+            jobs.extend(&resident.kept_jobs);
+        }
+        jobs
+    }
+
     /// An operator lets an instance go.
     pub(super) fn release(&mut self, mut order: ReleaseOrder, reply: Reply<InstanceRow>) {
         let key = order.instance;
@@ -187,6 +249,7 @@ impl Owner {
     fn go_on(&mut self, key: InstanceKey) {
         self.shared.held.lock().remove(&key);
         let now = self.now();
+        let reported = self.reported_jobs(key);
         let mut due = Vec::new();
         let mut has_work = false;
         let Some(resident) = self.residents.get_mut(&key) else {
@@ -208,7 +271,8 @@ impl Owner {
                     resident.effects.push(Effect::ArmTimer(timer));
                 }
                 Effect::RunJob(job) if self.shared.activities.get(&job.job_type).is_some() => {
-                    has_work |= !resident.running.iter().any(|running| running.job == job.key);
+                    has_work |= !reported.contains(&job.key)
+                        && !resident.running.iter().any(|running| running.job == job.key);
                 }
                 Effect::RunJob(job) => {
                     let is_asked =
@@ -245,6 +309,7 @@ impl Owner {
 
     /// Gives an instance that has a cycle the in-process work that stands in its state and is not under way.
     pub(super) fn take_up(&mut self, key: InstanceKey) {
+        let reported = self.reported_jobs(key);
         let Some(resident) = self.residents.get_mut(&key) else {
             return;
         };
@@ -252,6 +317,7 @@ impl Owner {
         for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
             if let Effect::RunJob(job) = effect
                 && self.shared.activities.get(&job.job_type).is_some()
+                && !reported.contains(&job.key)
                 && !resident.running.iter().any(|running| running.job == job.key)
             {
                 resident.effects.push(Effect::RunJob(job));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use tidegate_model::{ElementIndex, InstanceKey, StimulusKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Stimulus, StimulusKey, Timestamp};
 use tidegate_store::{StimulusRow, TimerRow};
 
 /// What must stay in order.
@@ -197,6 +197,31 @@ impl Pending {
         {
             self.put_back(item);
         }
+    }
+
+    /// The in-process jobs of an instance whose outcome waits for its turn.
+    pub(super) fn reported_jobs(&self, domain: &Domain) -> Vec<ElementInstanceKey> {
+        if !self.has(domain) {
+            return Vec::new();
+        }
+        let parked = self
+            .parked
+            .get(domain)
+            .into_iter()
+            .flat_map(|parked| &parked.items);
+        let of_domain = self.line.values().filter(|item| item.domain() == *domain);
+        parked
+            .chain(of_domain)
+            .filter_map(|item| match item {
+                Item::Stimulus(row) if Stimulus::is_job_outcome(&row.payload) => {
+                    match minicbor::decode::<Stimulus>(&row.payload) {
+                        Ok(Stimulus::JobOutcome { job, .. }) => Some(job),
+                        _ => None,
+                    }
+                }
+                Item::Stimulus(_) | Item::Timer(_) => None,
+            })
+            .collect()
     }
 
     /// Takes stimuli out of the line; their domains are still counted.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tidegate_engine::{Event, Instance};
 use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
-use tidegate_store::{Expect, InstanceRow, Write};
+use tidegate_store::{Expect, InstanceRow, StimulusRow, Write};
 
 use crate::activity::Stopper;
 use crate::definitions::Loaded;
@@ -56,6 +56,10 @@ pub(super) struct Resident {
     pub(super) awaits_cycle: bool,
     /// Its cancellation ends more of it with the next commit.
     pub(super) has_more_to_end: bool,
+    /// Outcomes of handlers that ended while it is held, for the next commit to put into the queue.
+    pub(super) kept: Vec<StimulusRow>,
+    /// The jobs of such outcomes that stand in the queue, or are on their way into it.
+    pub(super) kept_jobs: Vec<ElementInstanceKey>,
     /// Types of jobs that the next commit offers again.
     pub(super) offered: Vec<Arc<str>>,
     /// When it was put among the idle, and what it was counted with.
@@ -107,6 +111,8 @@ impl Resident {
             is_marked: false,
             awaits_cycle: false,
             has_more_to_end: false,
+            kept: Vec::new(),
+            kept_jobs: Vec::new(),
             offered: Vec::new(),
             idle_since: None,
             counted_bytes: 0,

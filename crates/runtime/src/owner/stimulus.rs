@@ -262,6 +262,9 @@ impl Owner {
                 outcome,
                 worker,
             } => {
+                if let Some(resident) = self.residents.get_mut(&instance) {
+                    resident.kept_jobs.retain(|kept| *kept != job);
+                }
                 let kind = match outcome {
                     JobOutcome::Complete { variables } => CommandKind::CompleteJob { job, variables },
                     JobOutcome::Fail {

@@ -18,7 +18,7 @@ use super::resident::{Resident, Running};
 use super::{Message, Owner};
 
 /// The worker's name in the cause of what a handler of this process did.
-const IN_PROCESS: &str = "in-process";
+pub(super) const IN_PROCESS: &str = "in-process";
 
 /// An in-process job that may start.
 pub(super) struct Ready {
@@ -314,6 +314,9 @@ impl Owner {
         if let Some(panic) = panicked(&kind) {
             return self.quarantine(instance, job, &panic);
         }
+        let Some(kind) = self.keep_outcome(instance, job, kind) else {
+            return;
+        };
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.done_in_process.push(job);
         }
@@ -375,6 +378,11 @@ impl Owner {
         if resident.instance.is_cancelling() {
             resident.done_in_process.push(job);
             self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
+        if resident.instance.is_held() {
+            // The work stays in the instance, and begins when it is let go.
             self.mark_dirty(instance);
             return;
         }
