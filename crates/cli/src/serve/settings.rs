@@ -186,7 +186,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 20] = [
+const OF_SHELLS: [&str; 22] = [
     "store",
     "demo",
     "drain-deadline",

@@ -48,6 +48,8 @@ pub(super) struct After {
     pub(super) incarnation: u64,
     /// The commit itself, while the gate drains: it is tried again if it fails.
     pub(super) kept: Option<Commit>,
+    /// It writes nothing: it is true only if the commits before it were made.
+    stands_on_earlier: bool,
     row: InstanceRow,
     jobs: Vec<Job>,
     gone: Vec<tidegate_model::ElementInstanceKey>,
@@ -95,16 +97,19 @@ impl Owner {
                 later.push(key);
                 continue;
             }
-            let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            let (commit, mut after) = build(&self.shared, &mut self.keys, resident, now);
             if commit.writes.is_empty() && commit.expect.is_empty() {
-                thens_now(self, *after);
-                continue;
+                if resident.in_flight == 1 && resident.retry.is_empty() {
+                    thens_now(self, *after);
+                    continue;
+                }
+                // What it tells stands on commits that are not told yet.
+                after.stands_on_earlier = true;
             }
             if !resident.retry.is_empty() {
                 self.queue_behind(key, commit, after);
                 continue;
             }
-            let mut after = after;
             if is_draining {
                 after.kept = Some(commit.clone());
             }
@@ -138,6 +143,17 @@ impl Owner {
     }
 
     fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        let is_there = self
+            .residents
+            .get(&after.instance)
+            .is_some_and(|resident| resident.incarnation == after.incarnation);
+        if after.stands_on_earlier && !is_there {
+            let problem = Error::Store(StoreError::new(
+                tidegate_store::ErrorKind::Internal,
+                "the commit before this one was not made; the instance was reloaded, try again",
+            ));
+            return self.answer_all_failed(after.answers, after.consumed, &problem, None);
+        }
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
@@ -487,6 +503,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         instance: key,
         incarnation: resident.incarnation,
         kept: None,
+        stands_on_earlier: false,
         row: resident.row.clone(),
         jobs: Vec::new(),
         gone: Vec::new(),
