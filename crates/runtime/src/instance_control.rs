@@ -167,6 +167,9 @@ impl Runtime {
             if scope == HoldScope::Alone {
                 break;
             }
+            if !self.may_call(&row).await? {
+                continue;
+            }
             let mut after = None;
             loop {
                 let filter = InstanceFilter {
@@ -184,6 +187,12 @@ impl Runtime {
             }
         }
         Ok((true, held))
+    }
+
+    async fn may_call(&self, row: &InstanceRow) -> Result<bool, Error> {
+        let (shared, definition) = (self.shared().clone(), row.definition);
+        let loaded = blocking(move || shared.definitions.get(&*shared.store, definition)).await?;
+        Ok(loaded.is_some_and(|loaded| loaded.definition.may_call()))
     }
 
     async fn look_again(&self, until: Instant) {
