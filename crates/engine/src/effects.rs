@@ -145,7 +145,10 @@ pub(crate) fn closed_by(
         | Event::CompensationActivated { .. }
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
-        | Event::AdHocProgressed { .. } => {}
+        | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. } => {}
     }
 }
 
@@ -264,6 +267,9 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
         | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased { .. } => {}
     }
 }

@@ -198,14 +198,12 @@ impl Builder {
         let tasks = Arc::new(Tasks::default());
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
-            tasks
-                .thread(format!("tidegate-owner-{index}"), move || owner.run())
-                .map_err(|error| {
-                    StoreError::new(
-                        tidegate_store::ErrorKind::Unavailable,
-                        format!("no thread could be started: {error}"),
-                    )
-                })?;
+            owner.launch(&tasks).map_err(|error| {
+                StoreError::new(
+                    tidegate_store::ErrorKind::Unavailable,
+                    format!("no thread could be started: {error}"),
+                )
+            })?;
         }
         note_held(&shared).await?;
         load_queue(&shared, &owners).await?;
@@ -295,7 +293,7 @@ async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> 
 pub(crate) async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(read).await {
+    match crate::tasks::blocking(read).await {
         Ok(result) => result.map_err(Error::Store),
         Err(_) => Err(Error::Stopped),
     }

@@ -48,6 +48,7 @@ mod shared;
 pub mod shell;
 mod spill;
 pub mod status;
+pub mod stepped;
 mod tasks;
 pub mod why;
 

@@ -1,10 +1,11 @@
 //! Cancelling an instance, rung by rung: ask what runs in it to stop, end the rest of it bit by bit, and abandon by name what
 //! does not stop in its time. All of it are control commits, which need no permit.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidegate_model::{Cancellation, Cause, Command, CommandKind, InstanceKey, Rejection};
 use tidegate_store::{AuditRow, InstanceRow, Write};
+use tokio::time::Instant;
 
 use crate::error::Error;
 
@@ -97,7 +98,7 @@ impl Owner {
         {
             let until = Instant::now() + patience;
             for running in &resident.running {
-                running.stopper.stop(tokio::time::Instant::from_std(until));
+                running.stopper.stop(until);
             }
             if !patience.is_zero() {
                 self.abandon_at.entry(until).or_default().push(key);

@@ -56,7 +56,7 @@ impl Owner {
             Err(error) => {
                 tracing::warn!(instance = %key, "what a caller asks has to wait: {error}");
                 self.controls.push_front(row);
-                self.pending_rests_until = Some(std::time::Instant::now() + STALL);
+                self.pending_rests_until = Some(tokio::time::Instant::now() + STALL);
                 return;
             }
         }

@@ -1,0 +1,58 @@
+//! Acting on an instance from outside. Its control (suspend, resume, cancel) is in `instance_control.rs`.
+
+use tidegate_model::{ElementInstanceKey, InstanceKey, Stimulus, Variables};
+use tidegate_store::InstanceRow;
+
+use super::Runtime;
+use crate::api::Acceptance;
+use crate::builder::blocking;
+use crate::error::Error;
+use crate::owner::{Message, MoveOrder};
+
+impl Runtime {
+    /// Changes variables of an instance from outside.
+    ///
+    /// # Errors
+    /// Unknown or ended instance, a failing store.
+    pub async fn set_variables(
+        &self,
+        instance: InstanceKey,
+        variables: Variables,
+        actor: &str,
+    ) -> Result<Acceptance, Error> {
+        let actor = actor.to_owned();
+        self.move_instance(
+            instance,
+            Stimulus::SetVariables {
+                instance,
+                variables,
+                actor,
+            },
+            None,
+        )
+        .await
+    }
+
+    pub(super) async fn move_instance(
+        &self,
+        instance: InstanceKey,
+        stimulus: Stimulus,
+        lease: Option<(ElementInstanceKey, String)>,
+    ) -> Result<Acceptance, Error> {
+        let order = Box::new(MoveOrder {
+            stimulus,
+            instance,
+            source: Some("http.api"),
+            lease,
+        });
+        let owner = self.inner.owners.of_key(instance.get());
+        self.ask(owner, |reply| Message::Move(order, reply)).await
+    }
+
+    pub(crate) async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {
+        let store = self.shared().store.clone();
+        blocking(move || store.instance(instance))
+            .await?
+            .ok_or(Error::NoSuchInstance(instance))
+    }
+}

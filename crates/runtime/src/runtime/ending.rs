@@ -1,0 +1,49 @@
+//! The end of a runtime: drain, then close.
+
+use super::Runtime;
+use crate::builder::blocking;
+use crate::owner::Message;
+use crate::status::{DrainOutcome, DrainTrigger};
+
+impl Runtime {
+    /// Drains: forward-only, ends this generation. A second call waits for the first and answers the same.
+    pub async fn drain(&self, trigger: DrainTrigger) -> DrainOutcome {
+        (*self.inner.drain.run(trigger).await).clone()
+    }
+
+    /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
+    pub async fn close(&self) {
+        let at_most = self.shared().options.reserve();
+        if !self.release().await {
+            tracing::error!("the store is not closed: a thread of the runtime still works in it");
+            return;
+        }
+        let store = self.shared().store.clone();
+        let closing = blocking(move || {
+            store.close();
+            Ok(())
+        });
+        match tokio::time::timeout(at_most, closing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("the store could not be closed: {error}"),
+            Err(_) => tracing::error!("the store did not close in time"),
+        }
+    }
+
+    /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
+    /// still works in the store. Idempotent.
+    pub async fn release(&self) -> bool {
+        self.inner.stop.cancel();
+        self.inner.owners.tell_all(|| Message::Stop);
+        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
+        let at_most = self.shared().options.reserve();
+        let kept = self.shared().write_kept_audit();
+        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
+            tracing::error!(
+                entries = self.shared().outbox.len(),
+                "audit entries stay in the log only"
+            );
+        }
+        self.inner.tasks.clone().join(at_most).await
+    }
+}
