@@ -644,18 +644,21 @@ impl Runtime {
     }
 }
 
+/// An open incident: its key, code and message, and where it is.
+type Open = (
+    IncidentKey,
+    String,
+    String,
+    Option<String>,
+    Option<ElementInstanceKey>,
+);
+
 struct Seen {
     row: InstanceRow,
     instance: Instance,
     waits: Vec<tidegate_engine::WaitView>,
     tokens: Vec<tidegate_engine::TokenView>,
-    incidents: Vec<(
-        IncidentKey,
-        String,
-        String,
-        Option<String>,
-        Option<ElementInstanceKey>,
-    )>,
+    incidents: Vec<Open>,
     jobs: std::collections::HashMap<ElementInstanceKey, tidegate_store::JobRow>,
 }
 

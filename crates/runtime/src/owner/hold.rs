@@ -96,13 +96,12 @@ impl Owner {
                     owner: timer.owner.get(),
                     element: timer.element,
                 }),
+                // It has no row; its back-off has a timer's.
                 Effect::RunJob(job) if self.shared.activities.get(&job.job_type).is_some() => {
-                    if job.not_before.is_some() {
-                        resident.riders.push(Write::DisarmTimer {
-                            owner: job.key.get(),
-                            element: job.element,
-                        });
-                    }
+                    resident.riders.push(Write::DisarmTimer {
+                        owner: job.key.get(),
+                        element: job.element,
+                    });
                 }
                 Effect::RunJob(job) => resident.riders.push(Write::WithholdJob(job.key)),
                 _ => {}

@@ -227,9 +227,11 @@ impl Pending {
     /// Takes stimuli out of the line; their domains are still counted.
     pub(super) fn take_stimuli(&mut self, is_wanted: impl Fn(&StimulusRow) -> bool) -> Vec<StimulusRow> {
         let wanted = |item: &Item| matches!(item, Item::Stimulus(row) if is_wanted(row));
-        let taken = self.line.extract_if(.., |_, item| wanted(item));
+        let places = self.line.iter().filter(|(_, item)| wanted(item));
+        let places: Vec<_> = places.map(|(place, _)| *place).collect();
+        let taken = places.iter().filter_map(|place| self.line.remove(place));
         taken
-            .filter_map(|(_, item)| match item {
+            .filter_map(|item| match item {
                 Item::Stimulus(row) => Some(row),
                 Item::Timer(_) => None,
             })
