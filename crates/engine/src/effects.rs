@@ -135,6 +135,7 @@ pub(crate) fn closed_by(
         | Event::CancelRequested { .. }
         | Event::ChildCancelRequested { .. }
         | Event::ActivityAbandoned { .. }
+        | Event::ActivityInterrupted { .. }
         // A child that has ended is known to be gone by whoever said so.
         | Event::ChildEnded { .. }
         | Event::ChildCalled { .. }
@@ -203,12 +204,14 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
             correlation_key,
             variables,
             ttl_ms,
+            message_id,
             ..
         } => effects.push(Effect::PublishMessage {
             name: name.clone(),
             correlation_key: correlation_key.clone(),
             variables: variables.clone(),
             ttl_ms: *ttl_ms,
+            message_id: message_id.clone(),
         }),
         Event::EscalationUncaught { code, variables, .. } => effects.push(Effect::EscalateToParent {
             code: code.clone(),
@@ -258,6 +261,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::ActivityAbandoned { .. }
+        | Event::ActivityInterrupted { .. }
         | Event::ChildEnded { .. }
         | Event::LoopStarted { .. }
         | Event::LoopTurnActivated { .. }
@@ -313,6 +317,7 @@ fn work(
             retries,
             not_before,
             job_type,
+            is_interrupted: _,
         } => {
             let job = info.behaviour.job()?;
             Some(Effect::RunJob(Job {
@@ -332,6 +337,7 @@ fn work(
         Stage::UserTask {
             assignee,
             candidate_groups,
+            details,
         } => Some(Effect::OpenUserTask(UserTask {
             key,
             element: state.element,
@@ -339,6 +345,7 @@ fn work(
             name: info.name.clone(),
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
+            details: details.as_deref().cloned().unwrap_or_default(),
         })),
         Stage::Call(call) => Some(Effect::StartChild(Child {
             instance: call.child,

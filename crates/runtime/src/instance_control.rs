@@ -189,6 +189,13 @@ impl Runtime {
         Ok((true, held))
     }
 
+    async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {
+        let store = self.shared().store.clone();
+        blocking(move || store.instance(instance))
+            .await?
+            .ok_or(Error::NoSuchInstance(instance))
+    }
+
     async fn may_call(&self, row: &InstanceRow) -> Result<bool, Error> {
         let (shared, definition) = (self.shared().clone(), row.definition);
         let loaded = blocking(move || shared.definitions.get(&*shared.store, definition)).await?;

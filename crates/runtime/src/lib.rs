@@ -27,6 +27,7 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
+pub mod figures;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
@@ -37,6 +38,7 @@ mod janitor;
 mod jobs;
 pub mod options;
 mod owner;
+mod pace;
 pub mod parts;
 mod pause;
 pub mod plan;
@@ -61,6 +63,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use instance_control::{CancelRequest, SuspendRequest, Suspension};
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+pub use query::Subject;
 pub use runtime::Runtime;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidegate_model::{Cancellation, Cause, Command, CommandKind, InstanceKey, Rejection};
-use tidegate_store::{AuditRow, InstanceRow, Write};
+use tidegate_store::{AuditRow, InstanceRow};
 use tokio::time::Instant;
 
 use crate::error::Error;
@@ -71,7 +71,7 @@ impl Owner {
             let after = resident.sub_status(false);
             order.audit.before = Some(before.word().to_owned());
             order.audit.after = Some(after.word().to_owned());
-            resident.riders.push(Write::Audit(Box::new(order.audit)));
+            resident.take_along(order.audit);
         }
         self.mark_dirty(key);
     }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
@@ -98,6 +99,7 @@ impl Owner {
                 continue;
             }
             let (commit, mut after) = build(&self.shared, &mut self.keys, resident, now);
+            resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 if resident.in_flight == 1 && resident.retry.is_empty() {
                     thens_now(self, *after);
@@ -125,7 +127,10 @@ impl Owner {
 
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
-        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        let Some((since, thens)) = self.in_flight.remove(&ticket) else {
+            return;
+        };
+        self.shared.pace.note(results.len(), since.elapsed());
         self.shared
             .note_health(results.iter().find_map(|result| match result {
                 Err(error @ CommitError::Failed { .. }) => Some(error),
@@ -446,7 +451,7 @@ impl Owner {
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
             Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done);
+                self.enter(key, done, Entry::Unsaved);
             }
             Ok(Some(row)) if row.sub_status == SubStatus::Cancelling => self.resume_cancel(key),
             Ok(Some(_)) => {}
@@ -486,6 +491,7 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
+        && !resident.at_commit_point
         && resident
             .uncommitted_since
             .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
@@ -630,6 +636,7 @@ fn translate(
                 name: task.name.map(|name| name.to_string()),
                 assignee: task.assignee,
                 candidate_groups: task.candidate_groups,
+                details: task.details,
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
@@ -691,10 +698,17 @@ fn translate(
                 correlation_key,
                 variables,
                 ttl_ms,
+                message_id,
             } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
-                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+                emitted(shared, now, writes, after).publish(
+                    row,
+                    (message, message_id),
+                    to,
+                    variables,
+                    ttl_ms,
+                );
             }
             Effect::BroadcastSignal { name, variables } => {
                 emitted(shared, now, writes, after).broadcast(row, name, variables);

@@ -11,6 +11,7 @@ use tidegate_store::{AuditRow, InstanceRow, TimerRow, Write};
 use crate::error::Error;
 
 use super::commit::Answer;
+use super::control::Entry;
 use super::pending::Domain;
 use super::start::stimulus_row;
 use super::{Owner, Reply};
@@ -70,7 +71,7 @@ impl Owner {
         if changes {
             order.audit.before = Some(before.word().to_owned());
             order.audit.after = Some("held".to_owned());
-            resident.riders.push(Write::Audit(Box::new(order.audit)));
+            resident.take_along(order.audit);
         }
         self.mark_dirty(key);
     }
@@ -120,6 +121,7 @@ impl Owner {
             return false;
         }
         let line = super::cut::line_of(resident, crate::status::Fate::Interrupted);
+        let begun: Vec<_> = resident.running.iter().map(|running| running.job).collect();
         for running in resident.running.drain(..) {
             tracing::info!(instance = %key, element = %running.element_id, "an activity is stopped because its instance is held at once; its result will not be taken");
             running.stopper.stop(tokio::time::Instant::now());
@@ -136,6 +138,7 @@ impl Owner {
         if let Err(rejection) = self.advance(key, command) {
             tracing::error!(instance = %key, "the cut of a held instance could not be recorded: {rejection}");
         }
+        self.note_interrupted(key, &begun);
         true
     }
 
@@ -222,7 +225,7 @@ impl Owner {
                 "released"
             };
             order.audit.after = Some(after.to_owned());
-            resident.riders.push(Write::Audit(Box::new(order.audit)));
+            resident.take_along(order.audit);
         }
         self.mark_dirty(key);
     }
@@ -308,15 +311,18 @@ impl Owner {
 
     /// Gives an instance that has a cycle the in-process work that stands in its state and is not under way.
     pub(super) fn take_up(&mut self, key: InstanceKey) {
-        let reported = self.reported_jobs(key);
+        if let Some(resident) = self.residents.get_mut(&key) {
+            resident.awaits_cycle = false;
+        }
+        // Looked at before anything more is decided: what that asks for is among the effects already.
+        let mut jobs = self.unreported_jobs(key);
+        jobs.retain(|job| self.is_in_process(job));
+        self.resume_interrupted(key, Entry::Interrupted);
         let Some(resident) = self.residents.get_mut(&key) else {
             return;
         };
-        resident.awaits_cycle = false;
-        for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
-            if let Effect::RunJob(job) = effect
-                && self.shared.activities.get(&job.job_type).is_some()
-                && !reported.contains(&job.key)
+        for job in jobs {
+            if resident.instance.has_job(job.key)
                 && !resident.running.iter().any(|running| running.job == job.key)
             {
                 resident.effects.push(Effect::RunJob(job));
