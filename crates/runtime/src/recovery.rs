@@ -103,7 +103,7 @@ async fn end_cancelled(shared: &Arc<Shared>, owners: &Owners) {
             after: before,
             limit: PAGE,
         };
-        let rows = match tokio::task::spawn_blocking(move || store.instances(&filter, page)).await {
+        let rows = match crate::tasks::blocking(move || store.instances(&filter, page)).await {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
                 tracing::error!("the cancelled instances could not be read: {error}");
