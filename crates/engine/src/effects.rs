@@ -131,6 +131,7 @@ pub(crate) fn closed_by(
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::InstanceHeld { .. }
         | Event::CancelRequested { .. }
         | Event::ChildCancelRequested { .. }
@@ -260,6 +261,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::ActivityAbandoned { .. }
         | Event::ActivityInterrupted { .. }
         | Event::ChildEnded { .. }

@@ -319,7 +319,7 @@ impl Runtime {
         let order = Box::new(CancelOrder {
             instance,
             cancellation,
-            audit: self.control_audit("InstanceCancelRequested", instance, actor, reason),
+            audit: Some(self.control_audit("InstanceCancelRequested", instance, actor, reason)),
         });
         let owner = self.inner().owners.of_key(instance.get());
         self.ask(owner, |reply| Message::Cancel(order, reply)).await

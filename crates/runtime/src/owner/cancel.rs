@@ -21,12 +21,12 @@ pub(crate) struct CancelOrder {
     pub(crate) instance: InstanceKey,
     pub(crate) cancellation: Cancellation,
     /// The entry for an effective change.
-    pub(crate) audit: AuditRow,
+    pub(crate) audit: Option<AuditRow>,
 }
 
 impl Owner {
     /// Answers behind the commit that holds the request. An instance that has ended is answered unchanged.
-    pub(super) fn cancel(&mut self, mut order: CancelOrder, reply: Reply<InstanceRow>) {
+    pub(super) fn cancel(&mut self, order: CancelOrder, reply: Reply<InstanceRow>) {
         let key = order.instance;
         let answer = match self.load(key) {
             Ok(true) => None,
@@ -69,9 +69,11 @@ impl Owner {
         resident.answers.push(Answer::Row(reply));
         if resident.instance.cancellation() != asked.as_ref() {
             let after = resident.sub_status(false);
-            order.audit.before = Some(before.word().to_owned());
-            order.audit.after = Some(after.word().to_owned());
-            resident.take_along(order.audit);
+            if let Some(mut audit) = order.audit {
+                audit.before = Some(before.word().to_owned());
+                audit.after = Some(after.word().to_owned());
+                resident.take_along(audit);
+            }
         }
         self.mark_dirty(key);
     }

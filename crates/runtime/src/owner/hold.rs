@@ -4,14 +4,13 @@
 use tidegate_model::stimulus::JobOutcome;
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, Hold, InstanceKey, Interruption,
-    InterruptionReason, Rejection, Stimulus,
+    InterruptionReason, Rejection, Stimulus, SubStatus,
 };
 use tidegate_store::{AuditRow, InstanceRow, TimerRow, Write};
 
 use crate::error::Error;
 
 use super::commit::Answer;
-use super::control::Entry;
 use super::pending::Domain;
 use super::start::stimulus_row;
 use super::{Owner, Reply};
@@ -208,7 +207,7 @@ impl Owner {
             return;
         };
         let is_held = self.residents.get(&key).is_some_and(|r| r.instance.is_held());
-        if is_held && let Err(rejection) = self.let_go(key, Vec::new(), order.cause) {
+        if is_held && let Err(rejection) = self.end_holds(key, Vec::new(), order.cause) {
             let _ = reply.send(Err(rejection.into()));
             self.rest_if_settled(key);
             return;
@@ -231,7 +230,7 @@ impl Owner {
     }
 
     /// Ends holds of an instance in memory; behind the last one it goes on.
-    pub(super) fn let_go(
+    pub(super) fn end_holds(
         &mut self,
         key: InstanceKey,
         origins: Vec<InstanceKey>,
@@ -241,14 +240,14 @@ impl Owner {
         self.advance(key, Command::new(CommandKind::Release { origins }, cause))?;
         let is_held = self.residents.get(&key).is_some_and(|r| r.instance.is_held());
         if was_held && !is_held {
-            self.go_on(key);
+            self.set_going(key);
         }
         Ok(())
     }
 
     /// What should be under way is: timers are armed again, jobs offered again, and what was accepted meanwhile takes its
     /// turn. What needs a permit and gets none is interrupted, and resumes by itself.
-    fn go_on(&mut self, key: InstanceKey) {
+    fn set_going(&mut self, key: InstanceKey) {
         self.shared.held.lock().remove(&key);
         let now = self.now();
         let reported = self.reported_jobs(key);
@@ -293,7 +292,7 @@ impl Owner {
             }
         }
         if has_work {
-            resident.awaits_cycle = true;
+            resident.left = Some(SubStatus::Interrupted);
             if resident.cycle.is_some() {
                 self.take_up(key);
             } else {
@@ -306,28 +305,6 @@ impl Owner {
         // In the order of their due times, together with what was accepted.
         self.pending.add_timers(due);
         self.pending.unpark_domain(&Domain::Instance(key));
-        self.mark_dirty(key);
-    }
-
-    /// Gives an instance that has a cycle the in-process work that stands in its state and is not under way.
-    pub(super) fn take_up(&mut self, key: InstanceKey) {
-        if let Some(resident) = self.residents.get_mut(&key) {
-            resident.awaits_cycle = false;
-        }
-        // Looked at before anything more is decided: what that asks for is among the effects already.
-        let mut jobs = self.unreported_jobs(key);
-        jobs.retain(|job| self.is_in_process(job));
-        self.resume_interrupted(key, Entry::Interrupted);
-        let Some(resident) = self.residents.get_mut(&key) else {
-            return;
-        };
-        for job in jobs {
-            if resident.instance.has_job(job.key)
-                && !resident.running.iter().any(|running| running.job == job.key)
-            {
-                resident.effects.push(Effect::RunJob(job));
-            }
-        }
         self.mark_dirty(key);
     }
 

@@ -101,7 +101,7 @@ impl Owner {
                 self.ask_to_end(key, cancellation, cause)
             }
             Stimulus::HoldChild { hold, .. } => self.put_on_hold(key, hold),
-            Stimulus::ReleaseChild { origins, cause, .. } => self.let_go(key, origins, cause),
+            Stimulus::ReleaseChild { origins, cause, .. } => self.end_holds(key, origins, cause),
             other => {
                 let done = self.command(other);
                 self.left_by_end(key);

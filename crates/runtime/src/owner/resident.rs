@@ -54,10 +54,12 @@ pub(super) struct Resident {
     /// Bytes of journal since the state was written last, and of that state.
     pub(super) journal_bytes: usize,
     pub(super) state_bytes: usize,
+    /// The revision up to which the journal was trimmed.
+    pub(super) trimmed: u64,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
-    /// It was let go while the gate was closed, and holds work that needs a cycle.
-    pub(super) awaits_cycle: bool,
+    /// What the store says was under way when it was loaded, until a cycle takes it up.
+    pub(super) left: Option<SubStatus>,
     /// Its cancellation ends more of it with the next commit.
     pub(super) has_more_to_end: bool,
     /// Outcomes of handlers that ended while it is held, for the next commit to put into the queue.
@@ -114,8 +116,9 @@ impl Resident {
             cycle: None,
             journal_bytes: 0,
             state_bytes: 0,
+            trimmed: 0,
             is_marked: false,
-            awaits_cycle: false,
+            left: None,
             has_more_to_end: false,
             kept: Vec::new(),
             kept_jobs: Vec::new(),
@@ -152,9 +155,10 @@ impl Resident {
             None if self.instance.is_cancelling() => SubStatus::Cancelling,
             // It is held from where nothing of it runs; a cut instance is held at once.
             None if self.instance.is_held() && (self.is_marked || self.running.is_empty()) => SubStatus::Held,
-            None if self.is_marked || self.awaits_cycle => SubStatus::Interrupted,
+            None if self.is_marked => SubStatus::Interrupted,
             None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
-            None => SubStatus::Suspended,
+            // Without a cycle what was under way stays so.
+            None => self.left.unwrap_or(SubStatus::Suspended),
         }
     }
 
