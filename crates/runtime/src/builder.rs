@@ -16,15 +16,18 @@ use crate::deploy::diagnose;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::ingress::{self, IngressSource, Sources, timer};
+use crate::life::{self, Engine, Life};
 use crate::options::{Options, PausePersistence};
 use crate::owner::{Message, Owner, Owners};
 use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
+use crate::shutdown::Ending;
 use crate::tasks::Tasks;
 use crate::{audit, janitor, recovery, spill};
 
 /// Collects what a runtime is made of.
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct Builder {
     store: Option<Arc<dyn Store>>,
@@ -118,6 +121,15 @@ impl Builder {
     /// # Errors
     /// An option is wrong (all of them are named), or the store cannot be used.
     pub async fn start(self) -> Result<Runtime, Error> {
+        life::start(self).await
+    }
+
+    /// An engine that is run later, and can be run again when its start has failed.
+    pub fn build(self) -> Engine {
+        Engine::new(self)
+    }
+
+    pub(crate) async fn activate(self, life: Arc<Life>) -> Result<Runtime, Error> {
         let wrong = self.options.validate();
         if !wrong.is_empty() {
             let all: Vec<String> = wrong.iter().map(|(key, text)| format!("{key}: {text}")).collect();
@@ -171,6 +183,7 @@ impl Builder {
             activities,
             definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
+            life,
         }));
         shared
             .queue_depth
@@ -195,7 +208,13 @@ impl Builder {
             shared.switches.set_all(false);
         }
 
-        let tasks = Arc::new(Tasks::default());
+        let begun = Begun {
+            tasks: Arc::new(Tasks::default()),
+            owners: owners.clone(),
+            stop: CancellationToken::new(),
+            is_over: false,
+        };
+        let tasks = begun.tasks.clone();
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
             tasks
@@ -207,9 +226,16 @@ impl Builder {
                     )
                 })?;
         }
-        load_queue(&shared, &owners).await?;
+        if let Err(error) = load_queue(&shared, &owners).await {
+            // No thread of a failed start is left behind.
+            let at_most = shared.options.reserve();
+            let tasks = begun.tasks.clone();
+            drop(begun);
+            tasks.join(at_most).await;
+            return Err(error);
+        }
         spill::take_up(&shared, &owners).await;
-        let stop = CancellationToken::new();
+        let stop = begun.stop.clone();
         let handle = shared.tokio.clone();
         tasks.spawn(
             &handle,
@@ -225,7 +251,9 @@ impl Builder {
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
-        let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
+        let drain = Drain::new(shared.clone(), owners.clone(), sources.clone(), tasks.clone());
+        let drain = Arc::new(drain);
+        begun.is_over();
         let runtime = Runtime::new(Inner {
             shared,
             owners,
@@ -234,9 +262,33 @@ impl Builder {
             drain,
             tasks,
             stop,
+            ending: Ending::default(),
         });
         runtime.attach_sources(starts_paused);
         Ok(runtime)
+    }
+}
+
+/// An activation in progress: what it has begun ends with it if it fails.
+struct Begun {
+    tasks: Arc<Tasks>,
+    owners: Owners,
+    stop: CancellationToken,
+    is_over: bool,
+}
+
+impl Begun {
+    fn is_over(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.stop.cancel();
+            self.owners.tell_all(|| Message::Stop);
+        }
     }
 }
 

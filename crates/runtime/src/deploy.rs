@@ -49,6 +49,7 @@ impl Runtime {
         tenant: Option<String>,
         actor: &str,
     ) -> Result<Deployment, Error> {
+        self.must_live()?;
         if self.quiescence().is_draining() {
             return Err(Error::Draining);
         }

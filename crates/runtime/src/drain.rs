@@ -18,12 +18,14 @@ use crate::plan;
 use crate::shared::Shared;
 use crate::spill::{self, Spilled};
 use crate::status::{CycleReport, DrainOutcome, DrainResult, DrainTrigger, Fate};
+use crate::tasks::Tasks;
 
 /// The drain of a generation: there is at most one.
 pub(crate) struct Drain {
     shared: Arc<Shared>,
     owners: Owners,
     sources: Arc<Sources>,
+    tasks: Arc<Tasks>,
     progress: Mutex<Progress>,
     force: Notify,
     outcome: watch::Sender<Option<Arc<DrainOutcome>>>,
@@ -33,16 +35,19 @@ pub(crate) struct Drain {
 struct Progress {
     started_at: Option<Timestamp>,
     deadline_at: Option<Timestamp>,
+    /// The effective deadline, where whoever began it gave one.
+    at_most: Option<Duration>,
     /// An operator's force, with the operator's words.
     forced: Option<Option<String>>,
 }
 
 impl Drain {
-    pub(crate) fn new(shared: Arc<Shared>, owners: Owners, sources: Arc<Sources>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, owners: Owners, sources: Arc<Sources>, tasks: Arc<Tasks>) -> Self {
         Self {
             shared,
             owners,
             sources,
+            tasks,
             progress: Mutex::default(),
             force: Notify::new(),
             outcome: watch::Sender::new(None),
@@ -74,19 +79,34 @@ impl Drain {
     ///
     /// The drain runs in a task of its own: a caller that hangs up changes nothing.
     pub(crate) async fn run(self: &Arc<Self>, trigger: DrainTrigger) -> Arc<DrainOutcome> {
-        self.begin(trigger, None);
+        self.begin(trigger, None, None);
+        self.ended(trigger).await
+    }
+
+    /// As [`Drain::run`], with an effective deadline of at most `at_most`.
+    pub(crate) async fn run_within(
+        self: &Arc<Self>,
+        trigger: DrainTrigger,
+        at_most: Duration,
+    ) -> Arc<DrainOutcome> {
+        self.begin(trigger, None, Some(at_most));
         self.ended(trigger).await
     }
 
     /// Begins a drain without waiting for cycles, or hurries the one that is under way, and waits for its outcome. True
     /// if this call was the first to force it.
     pub(crate) async fn force(self: &Arc<Self>, reason: Option<String>) -> (Arc<DrainOutcome>, bool) {
-        let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason));
+        let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason), None);
         (self.ended(DrainTrigger::OperatorForce).await, was_first)
     }
 
     /// True if `force` is new.
-    fn begin(self: &Arc<Self>, trigger: DrainTrigger, force: Option<Option<String>>) -> bool {
+    fn begin(
+        self: &Arc<Self>,
+        trigger: DrainTrigger,
+        force: Option<Option<String>>,
+        at_most: Option<Duration>,
+    ) -> bool {
         let mut progress = self.progress.lock();
         let is_over = self.outcome.borrow().is_some();
         let is_new = !is_over && progress.forced.is_none() && force.is_some();
@@ -102,8 +122,9 @@ impl Drain {
         let now = self.shared.now();
         let left = match progress.forced {
             Some(_) => Duration::ZERO,
-            None => self.shared.options.effective_deadline(),
+            None => self.effective_deadline(at_most),
         };
+        progress.at_most = at_most;
         progress.started_at = Some(now);
         progress.deadline_at = Some(now.plus_ms(left.as_millis() as i64));
         drop(progress);
@@ -111,19 +132,20 @@ impl Drain {
         let live_at_start = self.shared.gate.close_counting(Closing::Drain);
         self.shared.tick();
         let drain = self.clone();
-        let performing = self
-            .shared
-            .tokio
-            .spawn(async move { drain.perform(trigger, live_at_start).await });
-        let drain = self.clone();
-        self.shared.tokio.spawn(async move {
-            if performing.await.is_err() {
+        self.tasks.spawn(&self.shared.tokio, "drain", async move {
+            let performing = std::panic::AssertUnwindSafe(drain.clone().perform(trigger, live_at_start));
+            if crate::tasks::contained(performing).await.is_err() {
                 tracing::error!("the drain ended by a bug; what it did not save is found by crash recovery");
                 drain.outcome.send_replace(Some(Arc::new(drain.aborted(trigger))));
                 drain.shared.tick();
             }
         });
         is_new
+    }
+
+    fn effective_deadline(&self, at_most: Option<Duration>) -> Duration {
+        let configured = self.shared.options.effective_deadline();
+        at_most.map_or(configured, |at_most| configured.min(at_most))
     }
 
     async fn ended(&self, trigger: DrainTrigger) -> Arc<DrainOutcome> {
@@ -161,7 +183,7 @@ impl Drain {
         let reserve = options.reserve();
         let deadline = match self.is_forced() {
             true => began,
-            false => began + options.effective_deadline(),
+            false => began + self.effective_deadline(self.progress.lock().at_most),
         };
         tracing::info!(live = live_at_start, ?trigger, "draining");
         let changed = || self.shared.tick();

@@ -16,10 +16,12 @@ use crate::definitions::Definitions;
 use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
+use crate::life::Life;
 use crate::options::Options;
 use crate::owner::Running;
 use crate::request;
 use crate::status::CycleReport;
+use crate::tasks::Stragglers;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
 const HOUSE_SHARD: u16 = tidegate_model::id::SHARDS - 1;
@@ -53,6 +55,10 @@ pub(crate) struct Shared {
     /// What the store said last of instances and queue, for when it says nothing.
     pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
     pub(crate) tokio: tokio::runtime::Handle,
+    /// Activities that were let go of and still run.
+    pub(crate) stragglers: Stragglers,
+    /// Whether the engine has begun, and whether it has ended.
+    pub(crate) life: Arc<Life>,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -95,6 +101,7 @@ pub(crate) struct SharedParts {
     pub(crate) activities: Activities,
     pub(crate) definitions: Definitions,
     pub(crate) tokio: tokio::runtime::Handle,
+    pub(crate) life: Arc<Life>,
 }
 
 impl Shared {
@@ -110,6 +117,7 @@ impl Shared {
             activities,
             definitions,
             tokio,
+            life,
         } = parts;
         let registry = Registry::new(options.owners);
         Self {
@@ -134,6 +142,8 @@ impl Shared {
             owed_ms: AtomicI64::new(0),
             last_seen: Mutex::default(),
             tokio,
+            stragglers: Stragglers::default(),
+            life,
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

@@ -214,6 +214,7 @@ impl Owner {
                         element_id,
                         stopper,
                         task: Some(task),
+                        stragglers: self.shared.stragglers.clone(),
                     });
                 }
                 if self.shared.options.commit_policy == CommitPolicy::Cycle {
@@ -260,7 +261,7 @@ impl Owner {
         let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
             return self.late(instance, job);
         };
-        resident.running.swap_remove(position);
+        resident.running.swap_remove(position).ended();
         self.job_done(instance, job, result);
     }
 
@@ -360,7 +361,7 @@ impl Owner {
         let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
             return;
         };
-        resident.running.swap_remove(position);
+        resident.running.swap_remove(position).ended();
         self.hold_back(instance);
     }
 

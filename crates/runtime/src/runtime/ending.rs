@@ -1,5 +1,7 @@
 //! The end of a runtime: drain, then close.
 
+use std::time::Duration;
+
 use super::Runtime;
 use crate::builder::blocking;
 use crate::owner::Message;
@@ -14,7 +16,11 @@ impl Runtime {
     /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
     pub async fn close(&self) {
         let at_most = self.shared().options.reserve();
-        if !self.release().await {
+        self.close_within(at_most).await;
+    }
+
+    pub(crate) async fn close_within(&self, at_most: Duration) {
+        if !self.release_within(at_most).await {
             tracing::error!("the store is not closed: a thread of the runtime still works in it");
             return;
         }
@@ -33,10 +39,15 @@ impl Runtime {
     /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
     /// still works in the store. Idempotent.
     pub async fn release(&self) -> bool {
+        let at_most = self.shared().options.reserve();
+        self.release_within(at_most).await
+    }
+
+    /// A store that hangs must not hold the process for good: what does not end within `at_most` is left, by name.
+    async fn release_within(&self, at_most: Duration) -> bool {
+        self.shared().life.stop();
         self.inner.stop.cancel();
         self.inner.owners.tell_all(|| Message::Stop);
-        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
-        let at_most = self.shared().options.reserve();
         let kept = self.shared().write_kept_audit();
         if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
             tracing::error!(
@@ -44,6 +55,6 @@ impl Runtime {
                 "audit entries stay in the log only"
             );
         }
-        self.inner.tasks.clone().join(at_most).await
+        self.inner.tasks.join(at_most).await
     }
 }

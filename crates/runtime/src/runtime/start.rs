@@ -35,6 +35,7 @@ impl Runtime {
         request: StartRequest,
         accept_only: bool,
     ) -> Result<Started, Error> {
+        self.must_live()?;
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let loaded = self.find(&request.definition, tenant).await?;
         let owner = match &request.idempotency_key {
