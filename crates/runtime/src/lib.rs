@@ -50,6 +50,7 @@ mod shutdown;
 mod spill;
 pub mod status;
 mod tasks;
+pub mod unregister;
 
 pub use tidegate_engine as engine;
 pub use tidegate_model as model;

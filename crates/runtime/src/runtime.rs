@@ -1,5 +1,6 @@
 //! The runtime of one shell, as a program sees it.
 
+mod cancel_all;
 mod control;
 mod ending;
 mod messages;

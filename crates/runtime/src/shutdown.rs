@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidegate_model::{Cause, Command, CommandKind, InstanceKey, Status, SubStatus};
-use tidegate_store::{InstanceFilter, InstanceRow, Page};
-use tokio::sync::{oneshot, watch};
+use tidegate_store::InstanceFilter;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::builder::blocking;
 use crate::error::{Error, NotSettled};
 use crate::life::EngineState;
-use crate::owner::Message;
 use crate::runtime::Runtime;
 use crate::status::{DrainOutcome, DrainTrigger, Fate};
 
@@ -58,10 +55,6 @@ impl Default for Ending {
     }
 }
 
-/// How many instances one step of a cancelling shutdown takes.
-const PAGE: usize = 1_000;
-/// How long it waits for the end of what it cancelled before it looks for more.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What a caller waits beyond its deadline for the teardown to say what is left.
 const SLACK: Duration = Duration::from_millis(100);
 
@@ -175,15 +168,22 @@ impl Runtime {
                 drain.run_within(DrainTrigger::HostStopSignal, left).await
             }
             ShutdownMode::Cancel => {
-                cancelled += self.cancel_everything(rest_until).await;
+                cancelled += self.cancel_all(None, SHUTDOWN, rest_until).await;
                 let left = rest_until.saturating_duration_since(Instant::now());
                 drain.run_within(DrainTrigger::HostStopSignal, left).await
             }
         };
         if mode == ShutdownMode::Cancel {
             // The gate is closed: what was born on the way here is the last.
-            cancelled += self.cancel_everything(until).await;
-            match self.live(None, self.shared().options.reported_ids).await {
+            cancelled += self.cancel_all(None, SHUTDOWN, until).await;
+            match self
+                .live(
+                    &InstanceFilter::default(),
+                    None,
+                    self.shared().options.reported_ids,
+                )
+                .await
+            {
                 Ok(rows) => instances.extend(rows.iter().map(|row| row.key)),
                 Err(error) => tracing::error!("what is left of a cancelling shutdown is not known: {error}"),
             }
@@ -242,99 +242,10 @@ impl Runtime {
             _ => Err(Error::not_settled(left.instances, tasks)),
         }
     }
-
-    /// Cancels what lives until nothing does, or until `until`. Calls end with their callers, through the queue, while
-    /// the gate is open; what does not is cancelled itself. Answers how many it ended.
-    async fn cancel_everything(&self, until: Instant) -> u64 {
-        let mut ended = 0;
-        let mut spares_calls = self.quiescence().is_accepting();
-        loop {
-            let mut after = None;
-            let mut open = None;
-            loop {
-                let page = match self.live(after, PAGE).await {
-                    Ok(page) => page,
-                    Err(error) => {
-                        tracing::error!("instances cannot be read to be cancelled: {error}");
-                        return ended;
-                    }
-                };
-                let is_last = page.len() < PAGE;
-                after = page.last().map(|row| row.key.get());
-                let rows = page
-                    .into_iter()
-                    .filter(|row| !spares_calls || row.parent.is_none());
-                let (done, one_open) = self.cancel_page(rows.collect(), until).await;
-                ended += done;
-                open = open.or(one_open);
-                if is_last || Instant::now() >= until {
-                    break;
-                }
-            }
-            spares_calls = false;
-            let Some(open) = open.or(self
-                .live(None, 1)
-                .await
-                .ok()
-                .and_then(|rows| Some(rows.first()?.key)))
-            else {
-                return ended;
-            };
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return ended;
-            }
-            // Its end, or a new look: whichever is first.
-            let _ = self.wait(open, left.min(LOOK_AGAIN)).await;
-        }
-    }
-
-    /// Cancels these. Answers how many have ended, and one that has not.
-    async fn cancel_page(&self, rows: Vec<InstanceRow>, until: Instant) -> (u64, Option<InstanceKey>) {
-        let mut waiting = Vec::with_capacity(rows.len());
-        for row in rows {
-            let cause = match row.parent {
-                // Its caller is cancelled too and wants no news.
-                Some(parent) => Cause::Parent {
-                    instance: parent.get(),
-                },
-                None => Cause::Operator {
-                    actor: "runtime".to_owned(),
-                    reason: Some("shutdown".to_owned()),
-                },
-            };
-            let (sender, receiver) = oneshot::channel();
-            let command = Box::new(Command::new(CommandKind::Cancel, cause));
-            self.inner()
-                .owners
-                .send(row.key, Message::Control(row.key, command, sender));
-            waiting.push((row.key, receiver));
-        }
-        let (mut ended, mut open) = (0, None);
-        for (key, receiver) in waiting {
-            match tokio::time::timeout_at(until, receiver).await {
-                Ok(Ok(Ok(row))) if row.sub_status.is_finished() => ended += 1,
-                Ok(Ok(Err(error))) => {
-                    tracing::warn!(instance = %key, "an instance could not be cancelled yet: {error}");
-                    open = Some(key);
-                }
-                Ok(_) | Err(_) => open = Some(key),
-            }
-        }
-        (ended, open)
-    }
-
-    /// Instances that have not ended.
-    async fn live(&self, after: Option<u64>, limit: usize) -> Result<Vec<InstanceRow>, Error> {
-        let running = |sub_status: &SubStatus| sub_status.status() == Status::Running;
-        let filter = InstanceFilter {
-            sub_statuses: SubStatus::ALL.into_iter().filter(running).collect(),
-            ..InstanceFilter::default()
-        };
-        let store = self.shared().store.clone();
-        blocking(move || store.instances(&filter, Page { limit, after })).await
-    }
 }
+
+/// The reason that cancelled instances are given.
+const SHUTDOWN: &str = "shutdown";
 
 /// The moment after a duration; one that is too long for the clock is for ever.
 pub(crate) fn within(duration: Duration) -> Instant {

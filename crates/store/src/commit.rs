@@ -78,6 +78,16 @@ pub enum Expect {
     DeadLetter(StimulusKey),
     /// The instance is there and has not ended (used by stimuli accepted for it while closed).
     InstanceLive(InstanceKey),
+    /// This timer is armed, for exactly this time: it was neither disarmed nor armed anew
+    /// (`a_timer_fires_as_it_is_armed`).
+    Timer {
+        /// Who waits.
+        owner: u64,
+        /// The timer event.
+        element: ElementIndex,
+        /// When it is due.
+        due_at: Timestamp,
+    },
 }
 
 /// One change.
@@ -265,6 +275,13 @@ pub enum Refusal {
     VersionTaken,
     /// The instance is unknown or has ended.
     InstanceEnded(InstanceKey),
+    /// The timer was disarmed, or is armed for another time.
+    TimerGone {
+        /// Who waited.
+        owner: u64,
+        /// The timer event.
+        element: ElementIndex,
+    },
 }
 
 /// Why a commit did not happen.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tidegate_engine::encode_events;
 use tidegate_model::effect::{Job, SubscriptionKind};
 use tidegate_model::stimulus::ChildNews;
-use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
+use tidegate_model::{Cause, Effect, ElementIndex, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
     Awaited, Commit, CommitError, CommitResult, Error as StoreError, ErrorKind, IncidentRow, InstanceRow,
     InstanceUpdate, JobRow, JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow,
@@ -53,6 +53,7 @@ pub(super) struct After {
     gone: Vec<tidegate_model::ElementInstanceKey>,
     opened: Vec<Arc<str>>,
     timers: Vec<TimerRow>,
+    disarmed: Vec<(u64, ElementIndex)>,
     pub(super) answers: Vec<Answer>,
     pub(super) consumed: Vec<Item>,
     /// Stimuli for others, which the commit put into the queue.
@@ -141,6 +142,9 @@ impl Owner {
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
+        for (owner, element) in &after.disarmed {
+            self.shared.timers.disarmed(*owner, *element);
+        }
         for timer in &after.timers {
             self.shared.timers.armed(timer);
         }
@@ -335,6 +339,13 @@ impl Owner {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
         };
+        if let CommitError::Refused(Refusal::TimerGone { owner, element }) = &error {
+            // The timer was another's meanwhile: nothing was to be started, and nothing is tried again.
+            consumed.retain(|item| !is_timer(item, *owner, *element));
+            self.shared.timers.reload();
+            cut = None;
+            had_cycle = false;
+        }
         self.answer_all_failed(answers, consumed, &problem, duplicate);
         if let Some(resident) = cut {
             return self.save_unsaved(resident, is_ours(&error));
@@ -439,6 +450,10 @@ pub(super) fn take_left(resident: &mut Resident, answers: &mut Vec<Answer>, cons
     consumed.append(&mut resident.consumed);
 }
 
+fn is_timer(item: &Item, owner: u64, element: ElementIndex) -> bool {
+    matches!(item, Item::Timer(row) if row.owner == owner && row.element == element)
+}
+
 /// False if the store belongs to a later generation, or was closed by us: then there is nothing of ours to save.
 fn is_ours(error: &CommitError) -> bool {
     match error {
@@ -476,6 +491,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         gone: Vec::new(),
         opened: Vec::new(),
         timers: Vec::new(),
+        disarmed: Vec::new(),
         answers: std::mem::take(&mut resident.answers),
         consumed: std::mem::take(&mut resident.consumed),
         emitted: Vec::new(),
@@ -489,6 +505,10 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let has_news =
         !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
+    after.timers.extend(riders.iter().filter_map(|write| match write {
+        Write::ArmTimer(row) => Some(row.clone()),
+        _ => None,
+    }));
     let expect = std::mem::take(&mut resident.expect);
     let mut commit = Commit {
         expect,
@@ -610,6 +630,7 @@ fn translate(
                 after
                     .timers
                     .retain(|row| row.owner != owner.get() || row.element != element);
+                after.disarmed.push((owner.get(), element));
                 writes.push(Write::DisarmTimer {
                     owner: owner.get(),
                     element,

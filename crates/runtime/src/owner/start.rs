@@ -58,6 +58,10 @@ impl Owner {
                 }
             }
         }
+        if !order.loaded.is_startable() {
+            let _ = reply.send(Err(Error::NoSuchDefinition(order.loaded.row.key)));
+            return;
+        }
         let now = self.now();
         let key = InstanceKey(self.keys.fresh(now));
         let row = new_row(key, &order.loaded, order.business_key.clone(), now);

@@ -5,8 +5,9 @@ use std::time::Instant;
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
 };
-use tidegate_store::{Commit, TimerRow, Write};
+use tidegate_store::{Commit, Expect, TimerRow, Write};
 
+use crate::definitions::Standing;
 use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
@@ -102,6 +103,12 @@ impl Owner {
         let key = tidegate_model::DefinitionKey(row.owner);
         let loaded = match self.shared.definitions.get(&*self.shared.store, key) {
             Ok(Some(loaded)) if self.shared.definitions.is_latest(&loaded) => loaded,
+            Ok(Some(loaded)) if loaded.standing() == Standing::Leaving => {
+                // Whether it goes is not decided yet.
+                self.pending
+                    .park(Item::Timer(row), Some(Instant::now() + super::STALL));
+                return Ok(());
+            }
             Ok(_) => {
                 self.disarm(&row);
                 return Ok(());
@@ -143,11 +150,14 @@ impl Owner {
         let Some(resident) = self.residents.get_mut(&instance) else {
             return Ok(());
         };
+        // The timer belongs to the newest version, and whose it is the store decides.
+        resident.expect.push(Expect::Timer {
+            owner: row.owner,
+            element: row.element,
+            due_at: row.due_at,
+        });
         match next {
-            Some(next) => {
-                self.shared.timers.armed(&next);
-                resident.riders.push(Write::ArmTimer(next));
-            }
+            Some(next) => resident.riders.push(Write::ArmTimer(next)),
             None => resident.riders.push(Write::DisarmTimer {
                 owner: row.owner,
                 element: row.element,

@@ -147,7 +147,7 @@ impl Runtime {
                 let (shared, key) = (self.shared().clone(), *key);
                 let found = blocking(move || shared.definitions.get(&*shared.store, key)).await?;
                 match found {
-                    Some(loaded) if !loaded.row.is_deleted && *loaded.row.tenant == *tenant => Ok(loaded),
+                    Some(loaded) if loaded.is_startable() && *loaded.row.tenant == *tenant => Ok(loaded),
                     _ => Err(Error::NoSuchDefinition(key)),
                 }
             }
