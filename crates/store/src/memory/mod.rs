@@ -8,6 +8,7 @@ mod apply;
 mod check;
 mod query;
 mod tables;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
