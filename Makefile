@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench loom acceptance terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench loom mutants acceptance terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench: ## A benchmark, for example `make bench W=W1`
 
 loom: ## Walk every interleaving of the gate (in a target folder of its own)
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tidegate-gate --test gate_loom
+
+mutants: ## Change what stops and recovers, line by line, and expect a test to fail (PART=gate or runtime)
+	@exec scripts/mutants.sh
 
 acceptance: ## Write docs/acceptance.md: every acceptance id with its test
 	@scripts/acceptance.py

@@ -120,11 +120,13 @@ impl Shared {
 pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = shared.outbox.came.notified() => {}
         }
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(REST) => {}
             }

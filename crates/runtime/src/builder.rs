@@ -217,14 +217,12 @@ impl Builder {
         let tasks = begun.tasks.clone();
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
-            tasks
-                .thread(format!("tidegate-owner-{index}"), move || owner.run())
-                .map_err(|error| {
-                    StoreError::new(
-                        tidegate_store::ErrorKind::Unavailable,
-                        format!("no thread could be started: {error}"),
-                    )
-                })?;
+            owner.launch(&tasks).map_err(|error| {
+                StoreError::new(
+                    tidegate_store::ErrorKind::Unavailable,
+                    format!("no thread could be started: {error}"),
+                )
+            })?;
         }
         if let Err(error) = load_queue(&shared, &owners).await {
             // No thread of a failed start is left behind.
@@ -325,7 +323,7 @@ async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> 
 pub(crate) async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(read).await {
+    match crate::tasks::blocking(read).await {
         Ok(result) => result.map_err(Error::Store),
         Err(_) => Err(Error::Stopped),
     }

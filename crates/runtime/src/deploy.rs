@@ -60,7 +60,7 @@ impl Runtime {
         }
         let tenant: Arc<str> = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()).into();
         let options = self.shared().definitions.options.clone();
-        let read = tokio::task::spawn_blocking(move || diagnose(resources, &options));
+        let read = crate::tasks::blocking(move || diagnose(resources, &options));
         let (prepared, diagnostics) = read.await.map_err(|error| match error.is_panic() {
             true => Error::NotDeployable(vec![unread()]),
             false => Error::Stopped,

@@ -359,8 +359,7 @@ impl Drain {
         let mut waiting = Vec::new();
         for owner in 0..self.owners.count() {
             let (sender, receiver) = oneshot::channel();
-            self.owners
-                .send_to(owner, Message::FinishCut(give_up_at.into_std(), sender));
+            self.owners.send_to(owner, Message::FinishCut(give_up_at, sender));
             waiting.push(receiver);
         }
         let mut reports = Vec::new();

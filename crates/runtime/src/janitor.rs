@@ -20,6 +20,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
         let next = shared.now().plus_ms(EVERY_MS);
         while shared.now() < next {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = shared.clock.sleep_until(next) => {}
             }

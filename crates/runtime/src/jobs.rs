@@ -55,6 +55,7 @@ impl Runtime {
                 return Ok(Vec::new());
             }
             tokio::select! {
+                biased;
                 () = opened => {}
                 change = changed.changed() => if change.is_err() { return Ok(Vec::new()) },
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_AGAIN)) => {}

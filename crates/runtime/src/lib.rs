@@ -49,6 +49,7 @@ pub mod shell;
 mod shutdown;
 mod spill;
 pub mod status;
+pub mod stepped;
 mod tasks;
 pub mod unregister;
 

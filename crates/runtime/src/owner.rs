@@ -23,16 +23,19 @@ mod work;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
 use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::activity::ActivityResult;
 use crate::api::{Acceptance, Published, Started};
 use crate::error::Error;
 use crate::shared::Shared;
+use crate::stepped::{self, Step, Steps};
+use crate::tasks::Tasks;
 
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
@@ -199,6 +202,9 @@ impl Owners {
     }
 }
 
+/// Instances in memory. The keys are ours, so the hasher needs no secret; without one the order is the same in every run.
+type Residents = HashMap<InstanceKey, Resident, std::hash::BuildHasherDefault<std::hash::DefaultHasher>>;
+
 /// One owner: the state of its thread.
 pub(crate) struct Owner {
     index: usize,
@@ -206,7 +212,7 @@ pub(crate) struct Owner {
     owners: Owners,
     inbox: Arc<Inbox>,
     keys: Keys,
-    residents: HashMap<InstanceKey, Resident>,
+    residents: Residents,
     /// Residents with something to commit.
     dirty: Vec<InstanceKey>,
     /// In-process jobs that may start now.
@@ -264,7 +270,7 @@ impl Owner {
             owners,
             inbox,
             keys,
-            residents: HashMap::new(),
+            residents: Residents::default(),
             dirty: Vec::new(),
             ready: VecDeque::new(),
             pending: Pending::default(),
@@ -292,32 +298,68 @@ impl Owner {
         }
     }
 
+    /// Begins to work: on a thread of its own, or as a task where everything is stepped.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub(crate) fn launch(self, tasks: &Tasks) -> std::io::Result<()> {
+        match stepped::steps() {
+            None => tasks.thread(format!("tidegate-owner-{}", self.index), move || self.run()),
+            Some(steps) => {
+                let tokio = self.shared.tokio.clone();
+                tasks.spawn(&tokio, "owner", self.run_stepped(steps));
+                Ok(())
+            }
+        }
+    }
+
     /// Works until told to stop.
-    pub(crate) fn run(mut self) {
+    fn run(mut self) {
         let mut messages = VecDeque::new();
         // Handlers may use the async runtime's timers and sockets when the owner polls them.
         let tokio = self.shared.tokio.clone();
         raise_priority();
         let _guard = tokio.enter();
-        while !(self.is_stopping && self.in_flight.is_empty()) {
+        while !self.is_over() {
             self.inbox.take(&mut messages, self.wake_at());
-            for message in messages.drain(..) {
-                self.handle(message);
-            }
-            self.pending.unpark(Instant::now(), false);
-            self.retry_stalled();
-            self.retry_commits();
-            self.run_pending();
-            self.run_ready();
-            self.flush();
-            for barrier in self.barriers.drain(..) {
-                // Whoever asked may have gone.
-                let _ = barrier.send(());
-            }
-            self.settle_cut();
-            self.evict();
+            self.round(&mut messages);
         }
         self.inbox.close();
+    }
+
+    /// As [`Owner::run`], one step at a time.
+    async fn run_stepped(mut self, steps: Arc<dyn Steps>) {
+        let mut messages = VecDeque::new();
+        while !self.is_over() {
+            self.inbox.wait(self.wake_at()).await;
+            steps.before(Step::Round(self.index)).await;
+            self.inbox.take(&mut messages, Some(Instant::now()));
+            self.round(&mut messages);
+        }
+        self.inbox.close();
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_stopping && self.in_flight.is_empty()
+    }
+
+    /// One round: everything that has arrived, and what follows from it.
+    fn round(&mut self, messages: &mut VecDeque<Message>) {
+        for message in messages.drain(..) {
+            self.handle(message);
+        }
+        self.pending.unpark(Instant::now(), false);
+        self.retry_stalled();
+        self.retry_commits();
+        self.run_pending();
+        self.run_ready();
+        self.flush();
+        for barrier in self.barriers.drain(..) {
+            // Whoever asked may have gone.
+            let _ = barrier.send(());
+        }
+        self.settle_cut();
+        self.evict();
     }
 
     fn handle(&mut self, message: Message) {

@@ -226,7 +226,7 @@ impl Pause {
         let now = shared.now();
         let store = shared.store.clone();
         const MOST: usize = 100_000;
-        let due = tokio::task::spawn_blocking(move || store.timers(now, None, MOST)).await;
+        let due = crate::tasks::blocking(move || store.timers(now, None, MOST)).await;
         if let Ok(Ok(rows)) = due {
             let by_owner = self
                 .owners
@@ -412,6 +412,7 @@ impl Pause {
             let until = next.as_ref().map(|(until, _)| *until);
             let changed = self.changed.notified();
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = changed => {}
                 () = async {
@@ -429,6 +430,7 @@ impl Pause {
                         // During a drain the end of the pause changes nothing: look again when something has changed.
                         None if self.shared.gate.read().is_draining() => {
                             tokio::select! {
+                                biased;
                                 () = stop.cancelled() => return,
                                 () = self.changed.notified() => continue,
                             }
@@ -439,6 +441,7 @@ impl Pause {
                     if let Err(error) = ended {
                         tracing::warn!("a pause could not be ended at its time, trying again: {error}");
                         tokio::select! {
+                            biased;
                             () = stop.cancelled() => return,
                             () = tokio::time::sleep(AGAIN) => {}
                         }

@@ -21,7 +21,7 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         }
         let store = shared.store.clone();
         let limit = shared.options.recovery_batch;
-        let page = tokio::task::spawn_blocking(move || store.recoverable(after, limit)).await;
+        let page = crate::tasks::blocking(move || store.recoverable(after, limit)).await;
         let rows = match page {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
@@ -79,6 +79,7 @@ async fn wait_until_open(shared: &Shared, stop: &CancellationToken) -> bool {
             return true;
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return false,
             change = changed.changed() => if change.is_err() { return false },
         }

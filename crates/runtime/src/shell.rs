@@ -328,7 +328,7 @@ impl Inner {
     /// The newest configuration, checked before anything is drained for it.
     async fn builder(&self) -> Result<Builder, ShellError> {
         let blueprint = self.blueprint.clone();
-        let built = tokio::task::spawn_blocking(move || blueprint.generation()).await;
+        let built = crate::tasks::blocking(move || blueprint.generation()).await;
         let builder = built
             .map_err(|_| ShellError::Failed)?
             .map_err(ShellError::Invalid)?;
@@ -345,7 +345,7 @@ impl Inner {
             return Ok(store.clone());
         }
         let blueprint = self.blueprint.clone();
-        let opened = tokio::task::spawn_blocking(move || blueprint.store()).await;
+        let opened = crate::tasks::blocking(move || blueprint.store()).await;
         let store = opened
             .map_err(|_| ShellError::Failed)?
             .map_err(ShellError::Store)?;

@@ -114,7 +114,7 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     path: PathBuf,
     work: impl FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
-    tokio::task::spawn_blocking(move || work(&path))
+    crate::tasks::blocking(move || work(&path))
         .await
         .unwrap_or_else(|_| Err(std::io::Error::other("stopped")))
 }

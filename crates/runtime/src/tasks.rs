@@ -4,8 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::Instant;
+
+use crate::stepped::{self, Step};
+
+/// Does work that blocks, beside the async runtime.
+///
+/// # Errors
+/// The work panicked, or the async runtime is shutting down.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    match stepped::steps() {
+        None => tokio::task::spawn_blocking(work).await,
+        Some(steps) => {
+            steps.before(Step::Read).await;
+            Ok(work())
+        }
+    }
+}
 
 /// Spawns an activity's task. It reports to its owner when it ends, and is aborted when it is abandoned.
 pub(crate) fn spawn_activity(

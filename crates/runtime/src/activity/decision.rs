@@ -26,7 +26,7 @@ impl Activity for Decision {
                 return Err(ActivityError::Stopped);
             };
             // Bounded in steps, but perhaps long enough to be in the way of others.
-            let evaluated = tokio::task::spawn_blocking(move || evaluate(&shared, &context)).await;
+            let evaluated = crate::tasks::blocking(move || evaluate(&shared, &context)).await;
             evaluated
                 .unwrap_or_else(|error| Err(failed(format!("the decision could not be evaluated: {error}"))))
         })

@@ -29,6 +29,7 @@ impl Activity for Sleep {
             let sleep = tokio::time::sleep(duration.min(LONGEST));
             if heeds_stop {
                 tokio::select! {
+                    biased;
                     () = sleep => Ok(Variables::new()),
                     () = context.stop.stopped() => Err(ActivityError::Stopped),
                 }

@@ -161,6 +161,7 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         }
         let woken = shared.timers.wake.notified();
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = woken => {}
             () = async {
@@ -188,7 +189,7 @@ async fn load(shared: &Arc<Shared>) {
         armed.loaded_until = Some(until);
     }
     let store = shared.store.clone();
-    let read = tokio::task::spawn_blocking(move || store.timers(until, None, PAGE)).await;
+    let read = crate::tasks::blocking(move || store.timers(until, None, PAGE)).await;
     let rows = match read {
         Ok(Ok(rows)) => rows,
         Ok(Err(error)) => {

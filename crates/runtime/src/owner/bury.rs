@@ -1,9 +1,8 @@
 //! Stimuli that fail again and again: each failed attempt is counted, and after the last one the stimulus is put aside as
 //! a dead letter, so that what follows it in its domain goes on.
 
-use std::time::Instant;
-
 use tidegate_store::{Commit, CommitError, DeadLetterRow, Expect, Refusal, StimulusRow, Write};
+use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::shared::Counters;

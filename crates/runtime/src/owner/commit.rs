@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use tidegate_engine::encode_events;
 use tidegate_model::effect::{Job, SubscriptionKind};
@@ -15,6 +14,7 @@ use tidegate_store::{
     UserTaskRow, Write,
 };
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::api::{Acceptance, Started};
 use crate::error::Error;
@@ -156,7 +156,7 @@ impl Owner {
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let until = tokio::time::Instant::now();
+            let until = Instant::now();
             resident.running.retain_mut(|running| {
                 let stays = !after.gone.contains(&running.job);
                 if !stays {

@@ -35,11 +35,11 @@ pub(super) struct Cut {
     request: CutRequest,
     finishing: Option<oneshot::Sender<Vec<CutReport>>>,
     /// Until when marks may still become durable.
-    give_up_at: Option<std::time::Instant>,
+    give_up_at: Option<Instant>,
 }
 
 impl Cut {
-    pub(super) fn give_up_at(&self) -> Option<std::time::Instant> {
+    pub(super) fn give_up_at(&self) -> Option<Instant> {
         self.give_up_at.filter(|_| self.finishing.is_some())
     }
 }
@@ -88,11 +88,7 @@ impl Owner {
     }
 
     /// Marks what is still live. The marks stand behind the owner's own commits, in the same order.
-    pub(super) fn finish_cut(
-        &mut self,
-        give_up_at: std::time::Instant,
-        reply: oneshot::Sender<Vec<CutReport>>,
-    ) {
+    pub(super) fn finish_cut(&mut self, give_up_at: Instant, reply: oneshot::Sender<Vec<CutReport>>) {
         let Some(cut) = &mut self.cut else {
             // Whoever asked may have run out of time.
             let _ = reply.send(std::mem::take(&mut self.fates));
@@ -264,7 +260,7 @@ impl Owner {
             return;
         }
         if self.residents.values().any(|resident| resident.cycle.is_some()) {
-            if cut.give_up_at.is_none_or(|at| at > std::time::Instant::now()) {
+            if cut.give_up_at.is_none_or(|at| at > Instant::now()) {
                 return;
             }
             self.give_up();

@@ -1,8 +1,7 @@
 //! A live execution cycle.
 
-use std::time::Instant;
-
 use tidegate_model::InstanceKey;
+use tokio::time::Instant;
 
 use crate::gate::{Live, Permit};
 

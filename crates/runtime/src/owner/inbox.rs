@@ -1,9 +1,10 @@
 //! An owner's inbox: everyone pushes, the owner takes all at once.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::task::{Poll, Waker};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::time::Instant;
 
 use super::Message;
 
@@ -16,6 +17,8 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Queue {
     messages: VecDeque<Message>,
+    /// The owner's, where it is a task and waits.
+    waker: Option<Waker>,
     is_closed: bool,
 }
 
@@ -28,7 +31,10 @@ impl Inbox {
         }
         queue.messages.push_back(message);
         if queue.messages.len() == 1 {
-            self.arrived.notify_one();
+            match queue.waker.take() {
+                None => drop(self.arrived.notify_one()),
+                Some(waker) => waker.wake(),
+            }
         }
     }
 
@@ -49,12 +55,31 @@ impl Inbox {
             match until {
                 None => self.arrived.wait(&mut queue),
                 Some(until) => {
-                    if until <= Instant::now() || self.arrived.wait_until(&mut queue, until).timed_out() {
+                    let is_late = || until <= Instant::now();
+                    if is_late() || self.arrived.wait_until(&mut queue, until.into_std()).timed_out() {
                         break;
                     }
                 }
             }
         }
         std::mem::swap(&mut queue.messages, into);
+    }
+
+    /// Ends when there is something, or at `until`.
+    pub(super) async fn wait(&self, until: Option<Instant>) {
+        let arrived = std::future::poll_fn(|context| {
+            let mut queue = self.queue.lock();
+            if queue.messages.is_empty() {
+                queue.waker = Some(context.waker().clone());
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        });
+        match until {
+            None => arrived.await,
+            // Nothing by then: the round is due all the same.
+            Some(until) => drop(tokio::time::timeout_at(until, arrived).await),
+        }
     }
 }

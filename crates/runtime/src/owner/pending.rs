@@ -1,10 +1,10 @@
 //! What waits for its turn: queued stimuli and due timers, in the order of acceptance and of due time.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
 
 use tidegate_model::{ElementIndex, InstanceKey, StimulusKey, Timestamp};
 use tidegate_store::{StimulusRow, TimerRow};
+use tokio::time::Instant;
 
 /// What must stay in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,11 +1,11 @@
 //! An instance in memory: a cache that may run ahead of the store.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use tidegate_engine::{Event, Instance};
 use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
 use tidegate_store::{Expect, InstanceRow, Write};
+use tokio::time::Instant;
 
 use crate::activity::Stopper;
 use crate::definitions::Loaded;

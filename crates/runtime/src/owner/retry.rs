@@ -1,10 +1,11 @@
 //! Commits that fail while the gate drains: nobody will come back to them later, so they are tried again, in their order,
 //! until the cut has no more time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidegate_model::InstanceKey;
 use tidegate_store::{Batch, Commit, CommitError, ErrorKind, Refusal};
+use tokio::time::Instant;
 
 use super::commit::{After, Then};
 use super::{Message, Owner};

@@ -1,10 +1,9 @@
 //! Stimuli that move what is there: fresh ones, and those from the line.
 
-use std::time::Instant;
-
 use tidegate_model::stimulus::{ChildNews, JobOutcome};
 use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Rejection, Stimulus};
 use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
+use tokio::time::Instant;
 
 use crate::api::Acceptance;
 use crate::error::Error;

@@ -1,11 +1,10 @@
 //! Due timers: of instances, of in-process jobs that wait for their next try, and of start events.
 
-use std::time::Instant;
-
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
 };
 use tidegate_store::{Commit, Expect, TimerRow, Write};
+use tokio::time::Instant;
 
 use crate::definitions::Standing;
 use crate::error::Error;

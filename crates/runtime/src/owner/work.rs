@@ -2,12 +2,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tidegate_engine::{Instance, apply, decode_events};
 use tidegate_model::effect::Job;
 use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection};
 use tidegate_store::{Error as StoreError, ErrorKind};
+use tokio::time::Instant;
 
 use crate::activity::{ActivityContext, ActivityError, ActivityFuture, ActivityResult, Stopper};
 use crate::error::Error;
