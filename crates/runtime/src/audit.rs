@@ -53,6 +53,7 @@ impl Shared {
     pub(crate) async fn write_audit(&self, row: AuditRow) {
         let text = serde_json::to_string(&row).unwrap_or_default();
         tracing::info!(event = "Audit", audit = text, "audit");
+        self.observers.tell_audit(&row);
         if self.outbox.len() > 0 {
             // Behind those that wait: the trail keeps its order.
             return self.keep_audit(row);

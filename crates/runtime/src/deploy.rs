@@ -48,6 +48,17 @@ impl Runtime {
         tenant: Option<String>,
         actor: &str,
     ) -> Result<Deployment, Error> {
+        self.deploy_if(resources, tenant, actor, |_| Ok(())).await
+    }
+
+    /// As [`Runtime::deploy`], if `is_right` says so of the processes and decisions in the files.
+    pub(crate) async fn deploy_if(
+        &self,
+        resources: Vec<Resource>,
+        tenant: Option<String>,
+        actor: &str,
+        is_right: impl FnOnce(&[(DefinitionKind, Arc<str>)]) -> Result<(), Error>,
+    ) -> Result<Deployment, Error> {
         self.must_live()?;
         if self.quiescence().is_draining() {
             return Err(Error::Draining);
@@ -68,6 +79,9 @@ impl Runtime {
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Error::NotDeployable(diagnostics));
         }
+        let ids = prepared.iter().flat_map(|file| file.contents.ids());
+        let ids: Vec<_> = ids.map(|(kind, id, _)| (kind, id)).collect();
+        is_right(&ids)?;
         let (runtime, actor) = (self.clone(), actor.to_owned());
         // In a task of its own: a caller that hangs up leaves no version half known.
         let step = tokio::spawn(request::carry(async move {

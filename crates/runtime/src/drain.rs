@@ -131,6 +131,11 @@ impl Drain {
         // Counted as the gate closes: a cycle that rests right after belongs to the drain's report.
         let live_at_start = self.shared.gate.close_counting(Closing::Drain);
         self.shared.tick();
+        self.shared.observers.tell_runtime(
+            now,
+            "RuntimeDraining".into(),
+            serde_json::json!({ "live": live_at_start }),
+        );
         let drain = self.clone();
         self.tasks.spawn(&self.shared.tokio, "drain", async move {
             let performing = std::panic::AssertUnwindSafe(drain.clone().perform(trigger, live_at_start));

@@ -17,6 +17,7 @@ use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
 use crate::life::Life;
+use crate::observe::Observers;
 use crate::options::Options;
 use crate::owner::Running;
 use crate::request;
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) stragglers: Stragglers,
     /// Whether the engine has begun, and whether it has ended.
     pub(crate) life: Arc<Life>,
+    pub(crate) observers: Arc<Observers>,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -144,6 +146,7 @@ impl Shared {
             tokio,
             stragglers: Stragglers::default(),
             life,
+            observers: Arc::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

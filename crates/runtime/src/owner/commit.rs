@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::api::{Acceptance, Started};
 use crate::error::Error;
+use crate::observe::Told;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
@@ -58,6 +59,8 @@ pub(super) struct After {
     pub(super) consumed: Vec<Item>,
     /// Stimuli for others, which the commit put into the queue.
     emitted: Vec<StimulusRow>,
+    /// What observers are told.
+    observed: Vec<Told>,
 }
 
 /// Who is answered at a commit, and how.
@@ -139,6 +142,7 @@ impl Owner {
     }
 
     fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        self.shared.observers.tell(&after.observed);
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
@@ -495,6 +499,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         answers: std::mem::take(&mut resident.answers),
         consumed: std::mem::take(&mut resident.consumed),
         emitted: Vec::new(),
+        observed: Vec::new(),
     });
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
@@ -514,6 +519,15 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         expect,
         writes: Vec::with_capacity(2 + writes.len() + riders.len()),
     };
+    if shared.observers.is_any() {
+        let definition = &resident.loaded.definition;
+        after.observed = shared.observers.read(
+            definition,
+            &resident.row,
+            &resident.events,
+            resident.first_sequence,
+        );
+    }
     if has_news || !writes.is_empty() {
         write_row(resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();

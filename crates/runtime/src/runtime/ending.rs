@@ -55,6 +55,14 @@ impl Runtime {
                 "audit entries stay in the log only"
             );
         }
+        if !self.shared().observers.is_closed() {
+            let now = self.shared().now();
+            let details = serde_json::json!({ "generationId": &*self.shared().generation });
+            self.shared()
+                .observers
+                .tell_runtime(now, "RuntimeStopped".into(), details);
+            self.shared().observers.close();
+        }
         self.inner.tasks.join(at_most).await
     }
 }
