@@ -11,6 +11,7 @@ mod incidents;
 mod instances;
 mod jobs;
 mod messages;
+mod observe;
 mod openapi;
 mod parts;
 mod shells;
@@ -68,6 +69,11 @@ pub fn table() -> Vec<Route> {
             DefinitionsWrite,
             definitions::unregister,
         ),
+        get(
+            "/process-definitions/{key}/state",
+            DefinitionsRead,
+            definitions::state,
+        ),
         get("/starters", DefinitionsRead, definitions::starters),
         post("/process-instances", InstancesWrite, instances::start),
         get("/process-instances", InstancesRead, instances::list),
@@ -77,6 +83,8 @@ pub fn table() -> Vec<Route> {
             InstancesRead,
             instances::history,
         ),
+        get("/process-instances/{key}/events", InstancesRead, observe::one),
+        get("/events", InstancesRead, observe::all),
         get(
             "/process-instances/{key}/variables",
             InstancesRead,
