@@ -17,7 +17,7 @@ use crate::drain::Drain;
 use crate::error::Error;
 use crate::ingress::{self, IngressSource, Sources, timer};
 use crate::life::{self, Engine, Life};
-use crate::options::{Options, PausePersistence};
+use crate::options::{CommitPolicy, Options, PausePersistence};
 use crate::owner::{Message, Owner, Owners};
 use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
@@ -63,6 +63,12 @@ impl Builder {
     /// How it behaves.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// When the work of a cycle is committed; [`Options::commit_policy`].
+    pub fn commit_policy(mut self, policy: CommitPolicy) -> Self {
+        self.options.commit_policy = policy;
         self
     }
 
