@@ -257,7 +257,7 @@ impl Builder {
         tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
         let drain = Drain::new(shared.clone(), owners.clone(), sources.clone(), tasks.clone());
         let drain = Arc::new(drain);
-        begun.is_over();
+        begun.complete();
         let runtime = Runtime::new(Inner {
             shared,
             owners,
@@ -282,7 +282,7 @@ struct Begun {
 }
 
 impl Begun {
-    fn is_over(mut self) {
+    fn complete(mut self) {
         self.is_over = true;
     }
 }

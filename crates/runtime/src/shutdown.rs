@@ -196,6 +196,7 @@ impl Runtime {
             };
             is_left.then_some(cycle.instance_id)
         }));
+        instances.sort_unstable();
         instances.dedup();
         let at_most = until.saturating_duration_since(Instant::now()).max(reserve);
         self.close_within(at_most).await;
