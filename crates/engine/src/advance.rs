@@ -6,7 +6,7 @@ use tidegate_model::{Command, Effect, ElementIndex, ElementInstanceKey, KeyGener
 
 use crate::apply::apply;
 use crate::decide::{Decision, Step, Turn};
-use crate::definition::Definition;
+use crate::definition::{Definition, FlowIndex};
 use crate::effects::{closed_by, opened_by};
 use crate::element::Shape;
 use crate::event::Event;
@@ -120,6 +120,9 @@ pub fn advance(
         if variables_changed && definition.has_conditions && instance.has_conditions() {
             queue.push_back(Step::Conditions);
         }
+        if variables_changed && definition.has_data_joins {
+            moved.extend(asked_again(definition, instance));
+        }
         let step = match queue.pop_front() {
             Some(step) => step,
             None if entered > definition.limits.steps => return Ok(()),
@@ -167,6 +170,18 @@ pub fn advance(
         }
         decide_into(definition, instance, step, now, keys, &mut decision)?;
     }
+}
+
+/// The scopes in which tokens wait before a gateway that variables can make ready.
+fn asked_again(definition: &Definition, instance: &Instance) -> impl Iterator<Item = ElementInstanceKey> {
+    let asks = |flow: FlowIndex| {
+        let gateway = definition.element(definition.flow(flow).target);
+        gateway.behaviour.asks_variables()
+    };
+    let scopes = instance.scopes_with_tokens();
+    scopes
+        .filter(move |(_, scope)| scope.tokens().iter().any(|(flow, _)| asks(*flow)))
+        .map(|(key, _)| key)
 }
 
 /// The element whose turn it is, for the steps that a model without an end takes again and again.

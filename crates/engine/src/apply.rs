@@ -6,7 +6,8 @@ use crate::definition::{Definition, FlowIndex};
 use crate::element::Shape;
 use crate::event::{ChildOutcome, Event, Resume};
 use crate::state::{
-    Call, Completed, ElementInstance, IncidentState, Instance, Phase, Role, Stage, Turns, Wait, WaitFor,
+    ALL_BEGUN, Call, Completed, ElementInstance, Handles, IncidentState, Instance, Phase, Role, Stage, Turns,
+    Wait, WaitFor,
 };
 
 /// Changes `instance` as `event` says.
@@ -41,22 +42,18 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             remove(instance, *key, true);
         }
         Event::ElementTerminated { key, .. } => {
-            if !instance.completed.is_empty() {
+            if !instance.completed.is_empty() && !instance.completed.holds(*key) {
                 instance.completed.forget(*key);
             }
             remove(instance, *key, false);
         }
         Event::SequenceFlowTaken { scope, flow } => {
-            if let Some(scope) = instance.scope_mut(*scope) {
-                scope.put(*flow, 1);
-            }
+            instance.change_tokens(*scope, |scope| scope.put(*flow, 1));
         }
         Event::TokensRemoved { scope } => {
-            if let Some(scope) = instance.scope_mut(*scope) {
-                scope.remove_tokens();
-            }
+            instance.change_tokens(*scope, crate::state::Scope::remove_tokens);
         }
-        Event::VariablesSet { scope, variables } => set_variables(instance, *scope, variables),
+        Event::VariablesSet { scope, variables } => instance.set_variables(*scope, variables.clone()),
         Event::ResultsMerged { key, element } => {
             let from = match definition.element(*element).is_for_compensation {
                 // It sees the data as of completion; what it gives belongs to the data of now.
@@ -387,13 +384,10 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             order,
         } => compensated(definition, instance, (*key, *element, *parent), (*scope, *order)),
         Event::CompensationEnded { scope, order } => match order {
-            Some(order) => {
-                if let Some(completed) = instance.completed.remove(*scope, *order) {
-                    instance.completed.forget(completed.key);
-                }
-            }
-            None => instance.completed.forget(*scope),
+            Some(order) => instance.completed.remove(*scope, *order),
+            None => instance.completed.end_abnormally(*scope),
         },
+        Event::CompensationKept { key, .. } => keep_for_cancelled(instance, *key),
         Event::TransactionCancelled { into, .. } => {
             stage(
                 instance,
@@ -405,8 +399,18 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         }
         Event::AdHocProgressed { key, begun, .. } => {
             if let Some(state) = instance.elements.get_mut(key) {
-                state.role = Role::AdHoc(*begun);
+                state.ad_hoc = Some(*begun);
                 state.stage = Stage::Running;
+            }
+        }
+        Event::CompensationDetached { key, .. } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.role = Role::Detached;
+            }
+        }
+        Event::AdHocClosed { key, .. } => {
+            if let Some(state) = instance.elements.get_mut(key) {
+                state.ad_hoc = Some(ALL_BEGUN);
             }
         }
     }
@@ -424,30 +428,53 @@ fn keep_completed(definition: &Definition, instance: &mut Instance, key: Element
     };
     let info = definition.element(state.element);
     let is_loop = state.turns().is_some();
+    let was_abnormal = instance.completed.was_abnormal(key);
     let has_inner = instance.completed.has(key);
-    let has_handler = info.compensation.is_some() || info.compensation_sub_process.is_some();
+    let has_handler = !is_loop && (info.compensation.is_some() || info.compensation_sub_process.is_some());
     // What a handler did cannot be undone once more.
-    if !info.is_activity || info.is_for_compensation || !(has_inner || has_handler && !is_loop) {
-        if has_inner {
-            instance.completed.forget(key);
-        }
-        return;
-    }
-    if has_inner && info.compensation.is_some() && !is_loop {
-        // Its own handler undoes it as a whole.
+    let is_kept =
+        info.is_activity && !info.is_for_compensation && !was_abnormal && (has_inner || has_handler);
+    // Its own handler undoes it as a whole.
+    let is_closed = info.compensation.is_some() && !is_loop;
+    if (!is_kept || is_closed) && !instance.completed.is_empty() {
         instance.completed.forget(key);
     }
+    if is_kept {
+        keep(instance, key, is_loop);
+    }
+}
+
+/// Keeps an activity that has ended, with its own variables.
+fn keep(instance: &mut Instance, key: ElementInstanceKey, only_inside: bool) {
+    let Some(state) = instance.elements.get(&key) else {
+        return;
+    };
     let completed = Completed {
         key,
         element: state.element,
-        is_loop,
-        variables: match has_handler && !is_loop {
-            true => instance.visible(key),
-            false => Variables::new(),
-        },
+        only_inside,
+        is_handled: false,
+        is_whole: false,
+        variables: state.variables.clone(),
     };
-    let scope = state.parent;
-    instance.completed.insert(scope, instance.sequence, completed);
+    let scopes: Vec<ElementInstanceKey> = instance.outward(state.parent).collect();
+    instance.completed.insert(&scopes, instance.sequence, completed);
+}
+
+/// A cancelled transaction ends an element instance: what completed inside it is compensated all the same, and so is
+/// what it was compensating.
+fn keep_for_cancelled(instance: &mut Instance, key: ElementInstanceKey) {
+    let handles = instance
+        .elements
+        .get(&key)
+        .and_then(|state| state.handles.as_deref());
+    if let Some((scope, order)) = handles.map(|handles| (handles.scope, handles.order)) {
+        if let Some(completed) = instance.completed.get_mut(scope, order) {
+            completed.is_handled = false;
+        }
+    } else if instance.completed.has(key) {
+        keep(instance, key, true);
+    }
 }
 
 /// Activates the handler of a completed activity, with the data as of completion.
@@ -457,16 +484,25 @@ fn compensated(
     (key, element, parent): (ElementInstanceKey, ElementIndex, ElementInstanceKey),
     (scope, order): (ElementInstanceKey, u64),
 ) {
-    let Some(completed) = instance.completed.remove(scope, order) else {
+    let Some(completed) = instance.completed.get_mut(scope, order) else {
         return;
     };
+    completed.is_handled = true;
+    let completed = completed.clone();
     let is_inside = definition.element(element).parent == Some(completed.element);
+    let variables = instance.seen_by(&completed, scope, order);
     insert(definition, instance, (key, element, parent), false);
     if let Some(state) = instance.elements.get_mut(&key) {
-        state.variables = completed.variables;
-        if is_inside {
-            state.role = Role::Compensates(completed.key);
-        }
+        state.variables = variables;
+        // What belongs to the activity that is undone ends with the handler inside it.
+        let own = completed.variables.iter().map(|(name, _)| name.to_string());
+        state.handles = Some(Box::new(Handles {
+            scope,
+            order,
+            inside: is_inside.then_some(completed.key),
+            own: own.filter(|_| is_inside && !completed.is_whole).collect(),
+            written: std::collections::BTreeSet::new(),
+        }));
     }
 }
 
@@ -510,7 +546,7 @@ fn turn_activated(
 fn turns_mut(instance: &mut Instance, key: ElementInstanceKey) -> Option<&mut Turns> {
     match &mut instance.elements.get_mut(&key)?.role {
         Role::Loop(turns) => Some(turns),
-        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+        Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
     }
 }
 
@@ -545,27 +581,25 @@ fn activated(definition: &Definition, instance: &mut Instance, event: &Event) {
     let info = definition.element(*element);
     let shape = info.behaviour.shape();
     let mut begins_as = Stage::Entered;
-    if let Some(scope) = instance.scope_mut(*parent) {
-        match (shape, flow) {
-            (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
-            (Shape::Late, Some(_)) => {
-                let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
-                let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
-                scope.take_each(&taken);
-                begins_as = Stage::Joined { taken, open: false };
-            }
-            (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
-                let mut wanted = info.start_quantity;
-                for flow in &info.incoming {
-                    wanted -= scope.take(*flow, wanted);
-                }
-            }
-            (Shape::Plain | Shape::Scope, Some(flow)) => {
-                scope.take(*flow, 1);
-            }
-            (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
+    instance.change_tokens(*parent, |scope| match (shape, flow) {
+        (Shape::Join, Some(_)) => scope.take_each(&info.incoming),
+        (Shape::Late, Some(_)) => {
+            let waits = |flow: &FlowIndex| scope.tokens_on(*flow) > 0;
+            let taken: Vec<FlowIndex> = info.incoming.iter().copied().filter(waits).collect();
+            scope.take_each(&taken);
+            begins_as = Stage::Joined { taken, open: false };
         }
-    }
+        (Shape::Plain | Shape::Scope, Some(_)) if info.start_quantity > 1 => {
+            let mut wanted = info.start_quantity;
+            for flow in &info.incoming {
+                wanted -= scope.take(*flow, wanted);
+            }
+        }
+        (Shape::Plain | Shape::Scope, Some(flow)) => {
+            scope.take(*flow, 1);
+        }
+        (Shape::Plain | Shape::Join | Shape::Late | Shape::Scope, None) => {}
+    });
     insert(definition, instance, (*key, *element, *parent), false);
     if begins_as != Stage::Entered {
         stage(instance, *key, begins_as);
@@ -602,6 +636,8 @@ fn insert(
         waits: Vec::new(),
         incident: None,
         role: Role::Plain,
+        handles: None,
+        ad_hoc: None,
     };
     instance.elements.insert(key, state);
 }
@@ -611,12 +647,20 @@ fn remove(instance: &mut Instance, key: ElementInstanceKey, completed: bool) {
         return;
     };
     instance.listening.remove(&key);
+    instance.with_tokens.remove(&key);
     if let Some(scope) = instance.scope_mut(state.parent) {
         scope.children.remove(&key);
     }
     if let Role::Compensates(scope) = state.role {
         instance.completed.forget(scope);
     }
+    if let Some(handles) = &state.handles
+        && let Some(handled) = instance.completed.get_mut(handles.scope, handles.order)
+        && handled.is_handled
+    {
+        instance.completed.remove(handles.scope, handles.order);
+    }
+    instance.completed.was_abnormal(key);
     if state.turn().is_some()
         && let Some(turns) = turns_mut(instance, state.parent)
     {
@@ -634,29 +678,13 @@ fn stage(instance: &mut Instance, key: ElementInstanceKey, next: Stage) {
     }
 }
 
-fn set_variables(instance: &mut Instance, scope: ElementInstanceKey, variables: &Variables) {
-    let target = match scope {
-        ElementInstanceKey::ROOT => Some(&mut instance.variables),
-        key => instance.elements.get_mut(&key).map(|state| &mut state.variables),
-    };
-    if let Some(target) = target {
-        target.merge(variables.clone());
-    }
-}
-
 fn merge_results(instance: &mut Instance, key: ElementInstanceKey, from: ElementInstanceKey) {
     let Some(Stage::Leaving { results }) = stage_mut(instance, key) else {
         return;
     };
     for (name, value) in std::mem::take(results) {
         let home = instance.home_of(from, &name);
-        let target = match home {
-            ElementInstanceKey::ROOT => Some(&mut instance.variables),
-            key => instance.elements.get_mut(&key).map(|state| &mut state.variables),
-        };
-        if let Some(target) = target {
-            target.set(name, value);
-        }
+        instance.set_variables(home, [(name, value)]);
     }
 }
 
@@ -684,9 +712,7 @@ fn reset(definition: &Definition, instance: &mut Instance, key: ElementInstanceK
     state.stage = Stage::Entered;
     let rest = definition.element(element).incoming.iter().copied();
     let rest: Vec<FlowIndex> = rest.filter(|flow| !taken.contains(flow)).collect();
-    if let Some(scope) = instance.scope_mut(parent) {
-        scope.take_each(&rest);
-    }
+    instance.change_tokens(parent, |scope| scope.take_each(&rest));
 }
 
 /// Notes a wait. An activity only holds the waits of its boundary events, and a scope those of its event sub-processes;

@@ -235,7 +235,10 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::ChildEnded { key, .. }
         | Event::CompensationActivated { key, .. }
         | Event::TransactionCancelled { key, .. }
-        | Event::AdHocProgressed { key, .. } => key.0,
+        | Event::AdHocProgressed { key, .. }
+        | Event::CompensationKept { key, .. }
+        | Event::CompensationDetached { key, .. }
+        | Event::AdHocClosed { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }
         | Event::MessageSubscribed { owner, .. }

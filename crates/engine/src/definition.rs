@@ -39,6 +39,10 @@ pub struct Definition {
     pub(crate) listeners: Vec<ElementIndex>,
     /// True if there is a gateway that is asked only when nothing else goes on.
     pub(crate) has_late_joins: bool,
+    /// True if there is a gateway that waits for the rest of its tokens after it has let some through.
+    pub(crate) has_complex_gateways: bool,
+    /// True if there is a gateway that variables can make ready.
+    pub(crate) has_data_joins: bool,
     /// True if there is a condition that is waited for.
     pub(crate) has_conditions: bool,
 }

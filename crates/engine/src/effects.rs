@@ -132,6 +132,9 @@ pub(crate) fn closed_by(
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
         | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -230,6 +233,9 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationEnded { .. }
         | Event::TransactionCancelled { .. }
         | Event::AdHocProgressed { .. }
+        | Event::CompensationKept { .. }
+        | Event::AdHocClosed { .. }
+        | Event::CompensationDetached { .. }
         | Event::InstanceReleased => {}
     }
 }

@@ -189,6 +189,11 @@ pub(crate) trait Behaviour: Debug + Send + Sync {
         Ok(true)
     }
 
+    /// For [`Shape::Late`]: true if variables can make it ready.
+    fn asks_variables(&self) -> bool {
+        false
+    }
+
     /// True if it goes on waiting after its tokens have left.
     fn stays(&self, _me: &Active<'_>) -> bool {
         false

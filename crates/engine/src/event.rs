@@ -693,7 +693,7 @@ pub enum Event {
         #[n(4)]
         order: u64,
     },
-    /// What completed in a scope can no longer be compensated, or has been.
+    /// What completed in a scope has been compensated, or can no longer be, and the scope itself neither.
     #[n(67)]
     CompensationEnded {
         /// The scope in which the activity completed.
@@ -728,6 +728,36 @@ pub enum Event {
         /// How many of its activities have begun.
         #[n(2)]
         begun: u32,
+    },
+    /// A cancelled transaction is about to end an element instance: what completed inside it will be compensated.
+    #[n(70)]
+    CompensationKept {
+        /// The element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// An event asked for compensation and does not wait for it: its tokens leave, and it stays for the handlers.
+    #[n(72)]
+    CompensationDetached {
+        /// The event's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// No more activities of an ad-hoc sub-process begin.
+    #[n(71)]
+    AdHocClosed {
+        /// The sub-process's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
     },
 }
 

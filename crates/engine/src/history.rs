@@ -440,6 +440,11 @@ fn line(definition: &Definition, event: &Event) -> Line {
             *element,
             json!({ "boundaryKey": into }),
         ),
+        Event::CompensationKept { key, element } => of_element("CompensationKept", *key, *element, json!({})),
+        Event::CompensationDetached { key, element } => {
+            of_element("CompensationDetached", *key, *element, json!({}))
+        }
+        Event::AdHocClosed { key, element } => of_element("AdHocClosed", *key, *element, json!({})),
         Event::AdHocProgressed { key, element, begun } => {
             of_element("AdHocProgressed", *key, *element, json!({ "begun": begun }))
         }

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use tidegate_model::ElementIndex;
 
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{Instance, Scope};
+use crate::state::{Instance, Role, Scope};
+
+/// How many of the live elements are looked at before all of them are.
+const WITNESSES: usize = 4;
 
 /// For each element that leads to a gateway, one bit for each of the gateway's incoming flows.
 #[derive(Debug)]
@@ -47,6 +50,33 @@ impl Reach {
         Self { masks }
     }
 
+    /// True if a token at `element` can come to one of the `incoming` flows that are not in `taken`, and to none that has
+    /// a token in `scope`: looks at the flows that it leads to, and at no others.
+    fn surely_leads(
+        &self,
+        element: ElementIndex,
+        incoming: &[FlowIndex],
+        scope: &Scope,
+        taken: &[FlowIndex],
+    ) -> bool {
+        let Some(mask) = self.masks.get(&element) else {
+            return false;
+        };
+        let words = mask.iter().enumerate().filter(|(_, word)| **word != 0);
+        let bits = words.flat_map(|(position, word)| {
+            let bits = (0..64).filter(move |bit| word & (1 << bit) != 0);
+            bits.map(move |bit| position * 64 + bit)
+        });
+        let mut leads = false;
+        for flow in bits.filter_map(|bit| incoming.get(bit)) {
+            if scope.tokens_on(*flow) > 0 {
+                return false;
+            }
+            leads |= !taken.contains(flow);
+        }
+        leads
+    }
+
     /// True if a token at `element` can come to one of the `empty` flows and to none of the `waiting` ones.
     fn leads(&self, element: ElementIndex, waiting: &[u64], empty: &[u64]) -> bool {
         let meets =
@@ -67,6 +97,14 @@ pub(crate) fn nothing_more_comes(
     taken: &[FlowIndex],
 ) -> bool {
     let incoming = &definition.element(gateway).incoming;
+    let reach = Reach::of(definition, gateway);
+    // Where many branches run, one of the first shows at once that more can come.
+    if live_in(instance, scope)
+        .take(WITNESSES)
+        .any(|element| reach.surely_leads(element, incoming, scope, taken))
+    {
+        return false;
+    }
     let words = incoming.len().div_ceil(64);
     let (mut waiting, mut empty) = (vec![0; words], vec![0; words]);
     for (position, flow) in incoming.iter().enumerate() {
@@ -82,17 +120,21 @@ pub(crate) fn nothing_more_comes(
     if empty.iter().all(|word| *word == 0) {
         return true;
     }
-    let reach = Reach::of(definition, gateway);
     let on_flows = scope
         .tokens()
         .iter()
         .map(|(flow, _)| definition.flow(*flow).target);
-    let live = scope
+    !live_in(instance, scope)
+        .chain(on_flows)
+        .any(|element| reach.leads(element, &waiting, &empty))
+}
+
+/// The elements that are alive in `scope`, without those whose tokens have gone on.
+fn live_in<'a>(instance: &'a Instance, scope: &'a Scope) -> impl Iterator<Item = ElementIndex> + 'a {
+    scope
         .children
         .iter()
         .filter_map(|key| instance.elements.get(key))
-        .map(|state| state.element);
-    !on_flows
-        .chain(live)
-        .any(|element| reach.leads(element, &waiting, &empty))
+        .filter(|state| state.role != Role::Detached)
+        .map(|state| state.element)
 }

@@ -66,6 +66,13 @@ fn what_cannot_run_is_refused() {
             "dangling-reference",
         ),
         (called("", ""), "called-element-missing"),
+        (
+            called(
+                "calledElement='x' xmlns:drools='http://www.jboss.org/drools' drools:waitForCompletion='false'",
+                "",
+            ),
+            "call-without-waiting",
+        ),
         (called("", "<zeebe:calledElement/>"), "called-element-missing"),
         (
             called("", "<zeebe:calledElement processId='x' bindingType='some'/>"),

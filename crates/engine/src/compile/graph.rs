@@ -1,6 +1,6 @@
 //! Connecting: sequence flows, default flows, attached events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tidegate_model::document::{Document, Element, NodeId};
@@ -62,16 +62,82 @@ pub(super) fn connect(
     }
 }
 
-/// The link event definition of a flow node, if that is what it is.
-fn link_of(document: &Document, node: NodeId) -> Option<&Element> {
-    let mut definitions = document
-        .children(node)
-        .filter(|(_, child)| child.tag.ends_with("EventDefinition"));
-    let (_, first) = definitions.next()?;
-    (first.tag == "linkEventDefinition" && definitions.next().is_none()).then_some(first)
+/// The link event definition of a flow node, written inside it or referred to, if that is what it is.
+fn link_of(document: &Document, node: NodeId) -> Option<(NodeId, &Element)> {
+    let mut definitions = document.children(node).filter_map(|(child, element)| {
+        let reference = element.tag == "eventDefinitionRef";
+        let definition = if reference {
+            document.by_id(element.text.trim())?
+        } else {
+            child
+        };
+        let element = document.get(definition);
+        element
+            .tag
+            .ends_with("EventDefinition")
+            .then_some((definition, element))
+    });
+    let (id, first) = definitions.next()?;
+    (first.tag == "linkEventDefinition" && definitions.next().is_none()).then_some((id, first))
 }
 
-/// Makes a flow from each link that throws to the link of its name that catches, in the same scope.
+/// A link event.
+struct Link<'d> {
+    position: usize,
+    element: &'d Element,
+    definition: NodeId,
+    link: &'d Element,
+    name: &'d str,
+    scope: Option<ElementIndex>,
+}
+
+impl<'d> Link<'d> {
+    /// The ids that a child of the definition refers to: of a link event definition, or of its event.
+    fn references<'a>(&'a self, document: &'d Document, tag: &'a str) -> impl Iterator<Item = &'d str> + 'a {
+        let children = self.link.children.iter().map(|child| document.get(*child));
+        let children = children.filter(move |child| child.tag == tag);
+        children.map(|child| {
+            let text = child.text.trim();
+            text.rsplit_once(':').map_or(text, |(_, local)| local)
+        })
+    }
+
+    /// The ids that others may mean it by.
+    fn ids(&self) -> impl Iterator<Item = &'d str> {
+        self.element.id().into_iter().chain(self.link.id())
+    }
+}
+
+/// The links that catch, by all that can lead to them; each in its scope.
+#[derive(Default)]
+struct Targets<'d> {
+    by_definition: HashMap<(Option<ElementIndex>, NodeId), usize>,
+    by_id: HashMap<(Option<ElementIndex>, &'d str), usize>,
+    by_source: HashMap<(Option<ElementIndex>, &'d str), usize>,
+    by_name: HashMap<(Option<ElementIndex>, &'d str), usize>,
+}
+
+impl<'d> Targets<'d> {
+    /// Where a throwing link leads, and whether more than its name says so.
+    fn of(&self, document: &'d Document, link: &Link<'d>) -> Option<(usize, bool)> {
+        let scope = link.scope;
+        let mut wanted = link.references(document, "target");
+        let mut own = link.ids();
+        let exact = wanted
+            .find_map(|id| self.by_id.get(&(scope, id)))
+            .or_else(|| self.by_definition.get(&(scope, link.definition)))
+            .or_else(|| own.find_map(|id| self.by_source.get(&(scope, id))));
+        let named = || {
+            self.by_name
+                .get(&(scope, link.name))
+                .map(|target| (*target, false))
+        };
+        exact.map(|target| (*target, true)).or_else(named)
+    }
+}
+
+/// Makes a flow from each link that throws to the one that catches it, in the same scope: the one that it names as its
+/// target, that refers to the same definition, that names it as a source, or that has its name.
 fn links(
     document: &Document,
     nodes: &[NodeId],
@@ -80,55 +146,83 @@ fn links(
 ) {
     let links = nodes.iter().enumerate().filter_map(|(position, node)| {
         let element = document.get(*node);
-        let link = link_of(document, *node)?;
+        let (id, link) = link_of(document, *node)?;
         let name = link.name().filter(|name| !name.trim().is_empty());
-        Some((position, element, name.or(element.name()).unwrap_or_default()))
+        Some(Link {
+            position,
+            element,
+            definition: id,
+            link,
+            name: name.or(element.name()).unwrap_or_default(),
+            scope: definition.elements[position].parent,
+        })
     });
-    let links: Vec<(usize, &Element, &str)> = links.collect();
-    let mut targets: HashMap<(Option<ElementIndex>, &str), usize> = HashMap::new();
-    for &(position, element, name) in &links {
-        if element.tag == "intermediateCatchEvent"
-            && targets
-                .insert((definition.elements[position].parent, name), position)
-                .is_some()
-        {
-            diagnostics.push(
-                Diagnostic::error(
-                    "duplicate-link",
-                    format!("there is more than one catching link `{name}`"),
-                )
-                .hint("give each link its own name")
-                .at(element.position)
-                .element(element.id()),
-            );
+    let links: Vec<Link<'_>> = links.collect();
+    let catching = links
+        .iter()
+        .filter(|link| link.element.tag == "intermediateCatchEvent");
+    let catching: Vec<&Link<'_>> = catching.collect();
+    let mut targets = Targets::default();
+    for link in &catching {
+        let (scope, position) = (link.scope, link.position);
+        targets
+            .by_definition
+            .entry((scope, link.definition))
+            .or_insert(position);
+        targets.by_name.entry((scope, link.name)).or_insert(position);
+        for id in link.ids() {
+            targets.by_id.insert((scope, id), position);
+        }
+        for id in link.references(document, "source") {
+            targets.by_source.insert((scope, id), position);
         }
     }
-    for &(position, element, name) in &links {
-        if element.tag != "intermediateThrowEvent" {
-            continue;
-        }
-        let Some(&target) = targets.get(&(definition.elements[position].parent, name)) else {
-            diagnostics.push(
+    let mut reached = HashSet::new();
+    let mut missing = Vec::new();
+    for link in links
+        .iter()
+        .filter(|link| link.element.tag == "intermediateThrowEvent")
+    {
+        let Some((target, is_exact)) = targets.of(document, link) else {
+            missing.push(
                 Diagnostic::error(
                     "link-without-target",
-                    format!("no link of this scope catches `{name}`"),
+                    format!("no link of this scope catches `{}`", link.name),
                 )
                 .hint("add a catching link event of the same name")
-                .at(element.position)
-                .element(element.id()),
+                .at(link.element.position)
+                .element(link.element.id()),
             );
             continue;
         };
+        if is_exact {
+            reached.insert(target);
+        }
         let index = FlowIndex(definition.flows.len() as u32);
-        definition.elements[position].outgoing.push(index);
+        definition.elements[link.position].outgoing.push(index);
         definition.elements[target].incoming.push(index);
         definition.flows.push(Flow {
-            id: name.into(),
-            source: ElementIndex(position as u32),
+            id: link.name.into(),
+            source: ElementIndex(link.position as u32),
             target: ElementIndex(target as u32),
             condition: None,
         });
     }
+    for link in catching {
+        let first = targets.by_name.get(&(link.scope, link.name));
+        if first != Some(&link.position) && !reached.contains(&link.position) {
+            diagnostics.push(
+                Diagnostic::error(
+                    "duplicate-link",
+                    format!("there is more than one catching link `{}`", link.name),
+                )
+                .hint("give each link its own name")
+                .at(link.element.position)
+                .element(link.element.id()),
+            );
+        }
+    }
+    diagnostics.append(&mut missing);
 }
 
 fn read_flow(

@@ -50,6 +50,8 @@ pub(super) fn compile(
         limits: options.limits,
         listeners: Vec::new(),
         has_late_joins: false,
+        has_complex_gateways: false,
+        has_data_joins: false,
         has_conditions: false,
     };
     graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
@@ -65,6 +67,10 @@ pub(super) fn compile(
         .elements
         .iter()
         .any(|element| element.behaviour.shape() == Shape::Late);
+    let mut elements = definition.elements.iter();
+    definition.has_complex_gateways = elements.any(|element| element.kind == "complexGateway");
+    let mut behaviours = definition.elements.iter().map(|element| &element.behaviour);
+    definition.has_data_joins = behaviours.any(|behaviour| behaviour.asks_variables());
     for (position, part) in parts {
         add_part(&mut definition, position, part);
     }
@@ -113,6 +119,8 @@ fn refused(
         limits: super::Limits::default(),
         listeners: Vec::new(),
         has_late_joins: false,
+        has_complex_gateways: false,
+        has_data_joins: false,
         has_conditions: false,
     };
     graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);

@@ -286,7 +286,14 @@ impl Turn<'_> {
             return self.terminate(owner);
         }
         self.close_listeners(owner);
-        self.empty_scope(self.instance.of_owner(owner), None);
+        let scope = self.instance.of_owner(owner);
+        if let Some(state) = self.instance.elements.get(&scope)
+            && state.ad_hoc.is_some()
+        {
+            let (key, element) = (scope, state.element);
+            self.event(Event::AdHocClosed { key, element });
+        }
+        self.empty_scope(scope, None);
     }
 
     /// A scope no longer listens for the starts of its event sub-processes.

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_model::ElementInstanceKey;
+use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey};
 
 use crate::decide::{Step, Turn};
 use crate::element::{Active, Shape};
 use crate::event::{Event, Resume};
 use crate::reach::nothing_more_comes;
-use crate::state::{ElementInstance, Scope, Stage};
+use crate::state::{ElementInstance, Instance, Scope, Stage};
+
+/// The code of a condition that could not be evaluated.
+const EXPRESSION_FAILED: &str = "expression-failed";
 
 impl Turn<'_> {
     /// Asks the late joins of a scope; the first that is ready goes on.
@@ -18,19 +21,22 @@ impl Turn<'_> {
         let Some(scope) = instance.scope(scope_key) else {
             return;
         };
-        let open = scope.children.iter().filter_map(|key| {
-            let state = instance.elements.get(key)?;
-            matches!(state.stage, Stage::Joined { open: true, .. }).then_some((*key, state))
-        });
-        let open: Vec<(ElementInstanceKey, &ElementInstance)> = open.collect();
+        let open: Vec<(ElementInstanceKey, &ElementInstance)> = match definition.has_complex_gateways {
+            true => open_in(instance, scope).collect(),
+            false => Vec::new(),
+        };
         for &(key, state) in &open {
             if state.incident.is_none() && self.is_over(scope, state) {
                 return self.reset(key);
             }
         }
         let mut asked = BTreeSet::new();
+        let mut last = None;
         for (flow, _) in scope.tokens() {
             let gateway = definition.flow(*flow).target;
+            if last.replace(gateway) == Some(gateway) {
+                continue;
+            }
             let info = definition.element(gateway);
             if info.behaviour.shape() != Shape::Late
                 || !asked.insert(gateway)
@@ -51,16 +57,44 @@ impl Turn<'_> {
                         parent: scope_key,
                         flow: Some(*flow),
                     });
+                    self.can_be_asked(gateway, scope_key);
                     return self.then(Step::Activate(key));
                 }
                 Err(failure) => {
-                    let stopped = |state: &crate::state::IncidentState| {
-                        state.element == gateway && state.resume == Resume::Tokens
-                    };
-                    if !instance.incidents.values().any(stopped) {
+                    if self.cannot_be_asked(gateway).next().is_none() {
                         self.incident(ElementInstanceKey::ROOT, gateway, Resume::Tokens, *failure);
                     }
                 }
+            }
+        }
+    }
+
+    /// The incidents about a condition of `gateway` that could not be evaluated.
+    fn cannot_be_asked(&self, gateway: ElementIndex) -> impl Iterator<Item = IncidentKey> {
+        let incidents = self.instance.incidents.iter();
+        let stopped = incidents.filter(move |(_, state)| {
+            state.element == gateway && state.resume == Resume::Tokens && state.code == EXPRESSION_FAILED
+        });
+        stopped.map(|(incident, _)| *incident)
+    }
+
+    /// The condition of `gateway` holds in one scope: what was said of it is settled, or is said again of another scope.
+    fn can_be_asked(&mut self, gateway: ElementIndex, scope: ElementInstanceKey) {
+        let (instance, definition) = (self.instance, self.definition);
+        let settled: Vec<IncidentKey> = self.cannot_be_asked(gateway).collect();
+        if settled.is_empty() {
+            return;
+        }
+        for incident in settled {
+            self.event(Event::IncidentResolved { incident });
+        }
+        let waits = |scope: &Scope| {
+            let mut tokens = scope.tokens().iter();
+            tokens.any(|(flow, _)| definition.flow(*flow).target == gateway)
+        };
+        for (other, tokens) in instance.scopes_with_tokens() {
+            if other != scope && waits(tokens) {
+                self.then(Step::Join(other));
             }
         }
     }
@@ -102,4 +136,15 @@ impl Turn<'_> {
         self.event(Event::ElementCompleted { key, element });
         self.take_all(parent, flows, 1);
     }
+}
+
+/// The complex gateways in `scope` that wait for the rest of their tokens.
+fn open_in<'a>(
+    instance: &'a Instance,
+    scope: &'a Scope,
+) -> impl Iterator<Item = (ElementInstanceKey, &'a ElementInstance)> {
+    scope.children.iter().filter_map(|key| {
+        let state = instance.elements.get(key)?;
+        matches!(state.stage, Stage::Joined { open: true, .. }).then_some((*key, state))
+    })
 }

@@ -210,7 +210,7 @@ impl<'a> Turn<'a> {
 
     /// An element instance has done what it does: its results go where they belong.
     pub(crate) fn complete(&mut self, key: ElementInstanceKey) {
-        let Some(state) = self.at_work(key) else { return };
+        let Some(state) = self.at_its_end(key) else { return };
         if matches!(state.stage, Stage::Joined { open: true, .. }) {
             return self.reset(key);
         }
@@ -266,6 +266,15 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if let Some(handles) = state.handles.as_deref().filter(|_| state.scope.is_some())
+            && mapping.is_none_or(|mapping| mapping.outputs.is_empty())
+        {
+            let written = handles.written.iter();
+            let written = written.filter_map(|name| Some((&**name, state.variables.get(name)?.clone())));
+            for (scope, variables) in mapping::by_home(self, state.parent, written.collect()) {
+                self.event(Event::VariablesSet { scope, variables });
+            }
+        }
         if let Some(mapping) = mapping.filter(|mapping| !mapping.associated.is_empty()) {
             for (scope, variables) in mapping::associated(mapping, self, key, state.parent, results)? {
                 self.event(Event::VariablesSet { scope, variables });
@@ -276,7 +285,7 @@ impl<'a> Turn<'a> {
 
     /// An element instance is left by its outgoing flows; without one its token ends.
     pub(crate) fn leave(&mut self, key: ElementInstanceKey) {
-        let Some(state) = self.at_work(key) else { return };
+        let Some(state) = self.at_its_end(key) else { return };
         if state.turn().is_some() {
             return self.leave_turn(key, state);
         }
@@ -340,6 +349,13 @@ impl<'a> Turn<'a> {
             return false;
         };
         state.turns().is_some() || self.definition.element(state.element).behaviour.is_watchful()
+    }
+
+    /// The element instance, if nothing has ended or stopped it and nothing lives in it: an event sub-process may have
+    /// begun since its scope was found empty, and then its end comes later.
+    fn at_its_end(&self, key: ElementInstanceKey) -> Option<&'a ElementInstance> {
+        self.at_work(key)
+            .filter(|state| state.scope.as_deref().is_none_or(Scope::is_empty))
     }
 
     /// The element instance, if nothing has ended or stopped it.

@@ -2,12 +2,13 @@
 //! left to do.
 
 use tidegate_model::document::Namespace;
+use tidegate_model::{ElementIndex, ElementInstanceKey};
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::element::{Active, Behaviour, Shape};
 use crate::event::Event;
-use crate::state::{Role, Scope};
+use crate::state::{ALL_BEGUN, Scope};
 use crate::text::{Computed, Failure};
 
 #[derive(Debug)]
@@ -62,18 +63,29 @@ impl Behaviour for AdHocSubProcess {
     }
 
     fn next(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
-        let Role::AdHoc(begun) = me.state.role else {
+        let Some(begun) = me.state.ad_hoc else {
             return Ok(());
         };
-        let is_quiet = me.state.scope.as_deref().is_none_or(Scope::is_empty);
+        let scope = me.state.scope.as_deref();
+        let is_quiet = scope.is_none_or(Scope::is_empty);
+        if begun == ALL_BEGUN {
+            if is_quiet {
+                turn.then(Step::Complete(me.key));
+            }
+            return Ok(());
+        }
         if let Some(condition) = &self.completion_condition
             && begun > 0
             && condition.truth("the completion condition", &turn.visible(me.key, None))?
         {
-            if self.cancels_remaining || is_quiet {
-                turn.empty_scope(me.key, None);
-                turn.then(Step::Complete(me.key));
+            // Once it has held, nothing more begins. An event sub-process that runs comes to its own end.
+            let (key, element) = (me.key, me.element);
+            turn.close_listeners(key);
+            if self.cancels_remaining {
+                turn.empty_but_listeners(key);
             }
+            turn.event(Event::AdHocClosed { key, element });
+            turn.then(Step::Next(key));
             return Ok(());
         }
         let activities = self.activities(turn, me)?;
@@ -84,7 +96,7 @@ impl Behaviour for AdHocSubProcess {
             }
             return Ok(());
         }
-        if self.is_sequential && !is_quiet {
+        if self.is_sequential && scope.is_some_and(|scope| turn.is_busy(scope)) {
             return Ok(());
         }
         let at_once = if self.is_sequential { 1 } else { usize::MAX };
@@ -112,20 +124,27 @@ impl Behaviour for AdHocSubProcess {
 }
 
 impl AdHocSubProcess {
-    fn activities(
-        &self,
-        turn: &Turn<'_>,
-        me: &Active<'_>,
-    ) -> Result<Vec<tidegate_model::ElementIndex>, Box<Failure>> {
+    fn activities(&self, turn: &Turn<'_>, me: &Active<'_>) -> Result<Vec<ElementIndex>, Box<Failure>> {
         let Some(active) = &self.active else {
             return Ok(me.info.starts.clone());
         };
         let value = active.evaluate("the active elements", &turn.visible(me.key, None))?;
         let ids = value.as_list().unwrap_or_default();
-        let wanted = |index: &&tidegate_model::ElementIndex| {
+        let wanted = |index: &&ElementIndex| {
             let id = &*turn.definition.element(**index).id;
             ids.iter().any(|wanted| wanted.as_str() == Some(id))
         };
         Ok(me.info.starts.iter().filter(wanted).copied().collect())
+    }
+}
+
+impl Turn<'_> {
+    /// True if something lives in `scope` besides event sub-processes.
+    fn is_busy(&self, scope: &Scope) -> bool {
+        let is_other = |key: &ElementInstanceKey| {
+            let state = self.instance.elements.get(key);
+            state.is_some_and(|state| !self.definition.element(state.element).behaviour.is_listener())
+        };
+        !scope.tokens().is_empty() || scope.children.iter().any(is_other)
     }
 }

@@ -58,6 +58,19 @@ struct CallActivity {
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let element = reader.element;
+    // No vocabulary that is read has it; elsewhere it begins a process without waiting for its end.
+    let waits = element
+        .attributes
+        .iter()
+        .find(|found| found.name == "waitForCompletion");
+    if let Some(waits) = waits.filter(|waits| waits.value.trim() == "false") {
+        return reader.refuse_at(
+            waits.position,
+            "call-without-waiting",
+            "a call activity waits for the end of the process that it calls",
+            "remove waitForCompletion, or begin the other process by a message that its start event receives",
+        );
+    }
     if let Some(zeebe) = element.extension(&Namespace::Zeebe, "calledElement") {
         return read_zeebe(reader, zeebe);
     }

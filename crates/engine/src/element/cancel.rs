@@ -1,6 +1,7 @@
 //! Cancelling a transaction: the end event that does it, and the boundary event that goes on afterwards.
 //!
-//! What runs in the transaction is ended, what completed in it is compensated, and then it is left.
+//! What runs in the transaction is ended, what completed in it is compensated, also inside what was ended, and then it is
+//! left.
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
@@ -48,7 +49,7 @@ pub(super) fn read_boundary(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour
 impl Behaviour for CancelEnd {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
         turn.close_listeners(turn.instance.as_owner(me.state.parent));
-        turn.empty_scope(me.state.parent, Some(me.key));
+        turn.abort_scope(me.state.parent, me.key);
         turn.then(Step::Next(me.key));
         Ok(())
     }
@@ -73,6 +74,7 @@ impl Behaviour for CancelEnd {
             Some((*boundary?, host, instance.elements.get(&host)?))
         });
         let Some((boundary, host, state)) = boundary else {
+            turn.give_up_compensation(transaction);
             turn.then(Step::Complete(me.key));
             return Ok(());
         };

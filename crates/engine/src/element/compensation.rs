@@ -2,7 +2,7 @@
 //! sub-process that compensates the one around it.
 //!
 //! The event that asks holds a scope. In it the handlers run one after the other, the last completed activity first,
-//! each with the data as of the completion of its activity.
+//! each with the data as of the completion of its activity. An event that does not wait lets its token go on at once.
 
 use std::sync::Arc;
 
@@ -14,17 +14,18 @@ use crate::decide::{Step, Turn};
 use crate::definition::FlowIndex;
 use crate::element::{Active, Behaviour, Shape};
 use crate::event::Event;
-use crate::state::Scope;
+use crate::state::{Role, Scope};
 use crate::text::Failure;
 
 pub(crate) const DEFINITION: &str = "compensateEventDefinition";
 
-/// Asks for compensation and waits for it.
+/// Asks for compensation, and waits for it unless it says otherwise.
 #[derive(Debug)]
 struct CompensationThrow {
     /// The activity; none for everything in the scope.
     activity: Option<Arc<str>>,
     is_end: bool,
+    waits: bool,
 }
 
 /// A boundary event whose association names the handler, or the start event of a sub-process that is one.
@@ -44,9 +45,14 @@ pub(super) fn read_throw(reader: &mut Reader<'_>, definition: NodeId) -> Option<
         let hint = "set activityRef to the id of an activity, or remove it to compensate the scope";
         return reader.refuse_at(position, "dangling-reference", &message, hint);
     }
+    let waits = document
+        .get(definition)
+        .attribute("waitForCompletion")
+        .map(str::trim);
     Some(Box::new(CompensationThrow {
         activity: activity.map(Arc::from),
         is_end: reader.element.tag == "endEvent",
+        waits: !matches!(waits, Some("false" | "0")),
     }))
 }
 
@@ -68,6 +74,12 @@ pub(super) fn begins(reader: &Reader<'_>) -> bool {
 
 impl Behaviour for CompensationThrow {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
+        if !self.waits && !self.is_end {
+            let (key, element) = (me.key, me.element);
+            let flows = turn.split(me)?;
+            turn.event(Event::CompensationDetached { key, element });
+            turn.take_all(me.state.parent, flows, me.info.completion_quantity);
+        }
         turn.then(Step::Next(me.key));
         Ok(())
     }
@@ -80,7 +92,7 @@ impl Behaviour for CompensationThrow {
     }
 
     fn leave(&self, turn: &Turn<'_>, me: &Active<'_>) -> Result<Vec<FlowIndex>, Box<Failure>> {
-        if self.is_end {
+        if self.is_end || me.state.role == Role::Detached {
             Ok(Vec::new())
         } else {
             turn.split(me)
@@ -157,18 +169,18 @@ impl Turn<'_> {
         if activity.is_some() {
             // The activity may stand in a scope around this one.
             let holds =
-                |scope: &ElementInstanceKey| completed.in_scope(*scope).any(|(_, one)| fits(one.element));
+                |scope: &ElementInstanceKey| completed.open_in(*scope).any(|(_, one)| fits(one.element));
             if !holds(&scope) {
                 scope = self.instance.outward(scope).find(holds)?;
             }
         }
-        let (mut order, mut last) = completed.in_scope(scope).find(|(_, one)| fits(one.element))?;
+        let (mut order, mut last) = completed.open_in(scope).find(|(_, one)| fits(one.element))?;
         loop {
             let info = definition.element(last.element);
             let handler = info.compensation.or(info.compensation_sub_process);
-            match handler.filter(|_| !last.is_loop) {
+            match handler.filter(|_| !last.only_inside) {
                 Some(handler) => return Some((scope, order, Found::Handler(handler))),
-                None => match completed.in_scope(last.key).next() {
+                None => match completed.open_in(last.key).next() {
                     Some((inner_order, inner)) => {
                         scope = last.key;
                         (order, last) = (inner_order, inner);

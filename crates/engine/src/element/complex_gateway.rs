@@ -1,5 +1,5 @@
 //! The complex gateway: goes on as soon as its activation condition holds, then waits for the rest of what comes to it
-//! before it begins again.
+//! before it begins again. The condition is asked when a token comes, and while tokens wait also when variables change.
 //!
 //! Its expressions see `activationCount`, the tokens that wait before it, and `waitingForStart`, false at the reset. At
 //! the reset only flows whose condition speaks of `waitingForStart` are looked at: the others have had their turn.
@@ -114,6 +114,10 @@ impl Behaviour for ComplexGateway {
             &format!("the activation condition of `{}`", info.id),
             &turn.visible(place, Some(&front)),
         )
+    }
+
+    fn asks_variables(&self) -> bool {
+        self.activation.is_some()
     }
 
     fn stays(&self, me: &Active<'_>) -> bool {

@@ -63,6 +63,7 @@ impl Behaviour for EndEvent {
             Self::Throws(throws) => return throw_event::throw_all(throws, turn, me),
             Self::Terminate => {
                 turn.empty_scope(me.state.parent, Some(me.key));
+                turn.give_up_compensation(me.state.parent);
                 turn.then(Step::Complete(me.key));
             }
             Self::Error { code, message } => turn.throw(me.key, code, message.to_string(), Variables::new()),

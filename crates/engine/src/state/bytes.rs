@@ -1,23 +1,29 @@
 //! The state as bytes: a version byte, then one CBOR array whose tail may grow.
 
+mod completed;
+
 use std::collections::BTreeMap;
 
+use completed::Large;
 use minicbor::Encoder;
+use minicbor::data::Type;
 use minicbor::decode::Decoder;
 use minicbor::encode::Error as EncodeError;
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{
-    Completed, CompletedActivities, ElementInstance, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
-};
+use crate::state::{ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait};
 
-const PARTS: u64 = 10;
+const PARTS: u64 = 12;
+/// Parts of a state without earlier values of variables and without scopes that ended abnormally.
+const PARTS_OF_PLAIN: u64 = 10;
 /// Parts that every state has; what came later is at its end.
 const PARTS_OF_FIRST: u64 = 9;
+/// Parts of an element instance, without what only a handler has.
 const ELEMENT_PARTS: u64 = 9;
-const COMPLETED_PARTS: u64 = 6;
+const HANDLER_PARTS: u64 = 10;
+const AD_HOC_PARTS: u64 = 11;
 const INCIDENT_PARTS: u64 = 6;
 
 type Written = Result<(), EncodeError<std::convert::Infallible>>;
@@ -92,7 +98,9 @@ impl Instance {
 
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
-        out.array(PARTS)?
+        let completed = &self.completed;
+        let is_plain = completed.past.seen.is_empty() && completed.abnormal.is_empty();
+        out.array(if is_plain { PARTS_OF_PLAIN } else { PARTS })?
             .u64(self.key.0)?
             .encode(self.phase)?
             .u64(self.sequence)?
@@ -100,7 +108,11 @@ impl Instance {
         write_tokens(out, &self.root)?;
         out.array(self.elements.len() as u64)?;
         for (element_key, element) in &self.elements {
-            out.array(ELEMENT_PARTS)?;
+            out.array(match (&element.handles, element.ad_hoc) {
+                (_, Some(_)) => AD_HOC_PARTS,
+                (Some(_), None) => HANDLER_PARTS,
+                (None, None) => ELEMENT_PARTS,
+            })?;
             key::encode(element_key, out, base)?;
             out.encode(element.element)?;
             key::encode(&element.parent, out, base)?;
@@ -112,6 +124,14 @@ impl Instance {
             out.encode(&element.waits)?;
             key::encode(&element.incident.unwrap_or(IncidentKey(0)), out, base)?;
             out.encode(&element.role)?;
+            match (&element.handles, element.ad_hoc) {
+                (Some(handles), _) => out.encode(handles)?.ok()?,
+                (None, Some(_)) => out.null()?.ok()?,
+                (None, None) => {}
+            }
+            if let Some(begun) = element.ad_hoc {
+                out.u32(begun)?;
+            }
         }
         out.array(self.incidents.len() as u64)?;
         for (incident_key, incident) in &self.incidents {
@@ -134,17 +154,13 @@ impl Instance {
                 out.u8(0)?.u8(0)?;
             }
         }
-        out.array(self.completed.len() as u64)?;
-        for (scope, order, completed) in self.completed.iter() {
-            out.array(COMPLETED_PARTS)?;
-            key::encode(&scope, out, base)?;
-            out.u64(order)?;
-            key::encode(&completed.key, out, base)?;
-            out.encode(completed.element)?
-                .bool(completed.is_loop)?
-                .encode(&completed.variables)?;
+        let mut large = Large::of(&self.variables);
+        completed::write(out, base, completed, &mut large)?;
+        out.encode(&self.waits)?;
+        if is_plain {
+            return Ok(());
         }
-        out.encode(&self.waits)?.ok()
+        completed::write_past(out, base, completed, &mut large)
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -155,6 +171,11 @@ impl Instance {
             .filter(|(_, waits)| waits.iter().any(|wait| wait.kind.is_internal()))
             .map(|(owner, _)| owner)
             .collect();
+        let with_tokens = self.elements.iter().filter(|(_, state)| {
+            let scope = state.scope.as_deref();
+            scope.is_some_and(|scope| !scope.tokens().is_empty())
+        });
+        self.with_tokens = with_tokens.map(|(key, _)| *key).collect();
         let links: Vec<_> = self
             .elements
             .iter()
@@ -209,39 +230,20 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let last: ElementInstanceKey = key::decode(decoder, base)?;
     let element = decoder.decode::<ElementIndex>()?;
     instance.last_completed = (last != ElementInstanceKey::ROOT).then_some((last, element));
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_OF_PLAIN {
         skip_to(decoder, parts, PARTS_OF_FIRST)?;
         return Ok(instance);
     }
-    instance.completed = read_completed(decoder, base)?;
+    let mut large = Large::of(&instance.variables);
+    instance.completed = completed::read(decoder, base, &mut large)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
+    if (parts as u64) < PARTS {
+        skip_to(decoder, parts, PARTS_OF_PLAIN)?;
+        return Ok(instance);
+    }
+    completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
-}
-
-fn read_completed(
-    decoder: &mut Decoder<'_>,
-    base: &mut KeyBase,
-) -> Result<CompletedActivities, CorruptState> {
-    let mut all = CompletedActivities::default();
-    for _ in 0..length(decoder)? {
-        let parts = length(decoder)?;
-        let scope: ElementInstanceKey = key::decode(decoder, base)?;
-        let order = decoder.u64()?;
-        let completed = Completed {
-            key: key::decode(decoder, base)?,
-            element: decoder.decode()?,
-            is_loop: decoder.bool()?,
-            variables: decoder.decode::<Variables>()?,
-        };
-        skip_to(decoder, parts, COMPLETED_PARTS)?;
-        // What is inside is younger than what it is inside of, so there are no circles.
-        if completed.key <= scope {
-            return Err(CorruptState::new("a completed activity inside itself"));
-        }
-        all.insert(scope, order, completed);
-    }
-    Ok(all)
 }
 
 fn read_elements(
@@ -252,13 +254,13 @@ fn read_elements(
     for _ in 0..length(decoder)? {
         let parts = length(decoder)?;
         let element_key: ElementInstanceKey = key::decode(decoder, base)?;
-        let element = ElementInstance {
+        let mut element = ElementInstance {
             element: decoder.decode()?,
             parent: key::decode(decoder, base)?,
             stage: decoder.decode::<Stage>()?,
             variables: decoder.decode::<Variables>()?,
             scope: match decoder.datatype()? {
-                minicbor::data::Type::Null => {
+                Type::Null => {
                     decoder.null()?;
                     None
                 }
@@ -267,8 +269,23 @@ fn read_elements(
             waits: decoder.decode::<Vec<Wait>>()?,
             incident: Some(key::decode(decoder, base)?).filter(|incident| *incident != IncidentKey(0)),
             role: decoder.decode::<Role>()?,
+            handles: None,
+            ad_hoc: None,
         };
-        skip_to(decoder, parts, ELEMENT_PARTS)?;
+        if let Role::AdHoc(begun) = element.role {
+            (element.role, element.ad_hoc) = (Role::Plain, Some(begun));
+        }
+        if parts as u64 >= HANDLER_PARTS {
+            element.handles = decoder.decode::<Option<Box<Handles>>>()?;
+        }
+        if parts as u64 >= AD_HOC_PARTS {
+            element.ad_hoc = Some(decoder.u32()?);
+        }
+        if parts as u64 > HANDLER_PARTS {
+            skip_to(decoder, parts, AD_HOC_PARTS)?;
+        } else if parts as u64 != HANDLER_PARTS {
+            skip_to(decoder, parts, ELEMENT_PARTS)?;
+        }
         elements.insert(element_key, element);
     }
     Ok(elements)

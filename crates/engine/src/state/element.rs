@@ -1,5 +1,7 @@
 //! One activation of a flow node.
 
+use std::collections::BTreeSet;
+
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
@@ -26,7 +28,45 @@ pub(crate) struct ElementInstance {
     pub(crate) incident: Option<IncidentKey>,
     /// What it is besides an activation of its element.
     pub(crate) role: Role,
+    /// For the handler of a completed activity, what it handles.
+    pub(crate) handles: Option<Box<Handles>>,
+    /// For an ad-hoc sub-process, how many of its activities have begun; [`ALL_BEGUN`] where no more of them begin.
+    pub(crate) ad_hoc: Option<u32>,
 }
+
+/// What the handler of a completed activity handles. Its own variables are what the activity saw when it completed.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub(crate) struct Handles {
+    /// The scope in which the activity completed.
+    #[n(0)]
+    pub(crate) scope: ElementInstanceKey,
+    /// Its place in the order of completion.
+    #[n(1)]
+    pub(crate) order: u64,
+    /// For a handler inside the activity, the activity: the handler compensates what completed in it.
+    #[n(2)]
+    pub(crate) inside: Option<ElementInstanceKey>,
+    /// Names of variables that end with the handler.
+    #[n(3)]
+    pub(crate) own: BTreeSet<String>,
+    /// Names of variables that were written inside it, and go to the live scopes around it when it ends.
+    #[n(4)]
+    pub(crate) written: BTreeSet<String>,
+}
+
+impl Handles {
+    /// A variable of the handler is written: before anything runs inside it, that makes the variable its own.
+    pub(crate) fn note(&mut self, name: &str, runs: bool) {
+        if self.own.contains(name) || self.written.contains(name) {
+            return;
+        }
+        let names = if runs { &mut self.written } else { &mut self.own };
+        names.insert(name.to_owned());
+    }
+}
+
+/// The count of an ad-hoc sub-process that begins no more activities.
+pub(crate) const ALL_BEGUN: u32 = u32::MAX;
 
 /// What an element instance is besides an activation of its element.
 #[derive(Debug, Clone, Default, PartialEq, Encode, Decode)]
@@ -40,12 +80,15 @@ pub(crate) enum Role {
     /// One turn of a repeated activity, counted from 1.
     #[n(2)]
     Turn(#[n(0)] u32),
-    /// An event sub-process that compensates this scope, which has ended.
+    /// An event sub-process that compensates this scope, which has ended. States of today say so in `handles`.
     #[n(3)]
     Compensates(#[n(0)] ElementInstanceKey),
-    /// An ad-hoc sub-process that has begun so many of its activities.
+    /// An ad-hoc sub-process that has begun so many of its activities. States of today say so in `ad_hoc`.
     #[n(4)]
     AdHoc(#[n(0)] u32),
+    /// An event that asked for compensation and does not wait for it: its tokens have left.
+    #[n(5)]
+    Detached,
 }
 
 /// How far a repeated activity is.
@@ -185,7 +228,7 @@ impl ElementInstance {
     pub(crate) fn turns(&self) -> Option<&Turns> {
         match &self.role {
             Role::Loop(turns) => Some(turns),
-            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+            Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
         }
     }
 
@@ -193,7 +236,7 @@ impl ElementInstance {
     pub(crate) fn turn(&self) -> Option<u32> {
         match self.role {
             Role::Turn(turn) => Some(turn),
-            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) => None,
+            Role::Plain | Role::Loop(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => None,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Instance {
     pub(crate) waits: Vec<Wait>,
     /// Who waits for a signal or a condition. Derived from the waits.
     pub(crate) listening: BTreeSet<ElementInstanceKey>,
+    /// The scopes, but for the root, that have tokens on flows. Derived.
+    pub(crate) with_tokens: BTreeSet<ElementInstanceKey>,
     /// What can be compensated.
     pub(crate) completed: CompletedActivities,
 }
@@ -73,6 +75,7 @@ impl Instance {
             last_completed: None,
             waits: Vec::new(),
             listening: BTreeSet::new(),
+            with_tokens: BTreeSet::new(),
             completed: CompletedActivities::default(),
         }
     }
@@ -211,6 +214,28 @@ impl Instance {
         self.elements.get_mut(&key)?.scope.as_deref_mut()
     }
 
+    /// Changes the tokens on the flows of a scope.
+    pub(crate) fn change_tokens(&mut self, key: ElementInstanceKey, change: impl FnOnce(&mut Scope)) {
+        let Some(scope) = self.scope_mut(key) else { return };
+        change(scope);
+        let has_none = scope.tokens().is_empty();
+        if key == ElementInstanceKey::ROOT {
+            return;
+        }
+        if has_none {
+            self.with_tokens.remove(&key);
+        } else {
+            self.with_tokens.insert(key);
+        }
+    }
+
+    /// The root, and the other scopes that have tokens on flows.
+    pub(crate) fn scopes_with_tokens(&self) -> impl Iterator<Item = (ElementInstanceKey, &Scope)> {
+        let inner = self.with_tokens.iter();
+        let inner = inner.filter_map(|key| Some((*key, self.scope(*key)?)));
+        std::iter::once((ElementInstanceKey::ROOT, &self.root)).chain(inner)
+    }
+
     /// The scope around `key` and `key` itself, from the inside out, the root last.
     pub(crate) fn outward(&self, from: ElementInstanceKey) -> impl Iterator<Item = ElementInstanceKey> {
         let mut next = Some(from);
@@ -247,10 +272,13 @@ impl Instance {
         let Some(state) = self.elements.get(&from) else {
             return from;
         };
+        if let Some(inside) = state.handles.as_ref().and_then(|handles| handles.inside) {
+            return inside;
+        }
         match &state.role {
             Role::Compensates(scope) => *scope,
             Role::Plain if definition.element(state.element).behaviour.is_listener() => state.parent,
-            Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_) => from,
+            Role::Plain | Role::Loop(_) | Role::Turn(_) | Role::AdHoc(_) | Role::Detached => from,
         }
     }
 
@@ -299,7 +327,7 @@ impl Instance {
                     let values = items.chain(turns.outputs.iter().flatten());
                     values.map(|value| value.text().len() + 40).sum()
                 }
-                Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) => 0,
+                Role::Plain | Role::Turn(_) | Role::Compensates(_) | Role::AdHoc(_) | Role::Detached => 0,
             };
             ELEMENT + of(&element.variables) + results + turns + element.waits.len() * 96
         });
@@ -307,9 +335,10 @@ impl Instance {
             .incidents
             .values()
             .map(|incident| INCIDENT + incident.message.len());
-        let completed = self.completed.iter();
-        let completed = completed.map(|(_, _, completed)| ELEMENT + of(&completed.variables));
-        let completed: usize = completed.sum();
-        INSTANCE + completed + of(&self.variables) + elements.sum::<usize>() + incidents.sum::<usize>()
+        INSTANCE
+            + self.completed.bytes()
+            + of(&self.variables)
+            + elements.sum::<usize>()
+            + incidents.sum::<usize>()
     }
 }

@@ -4,6 +4,8 @@
 
 #![allow(dead_code)]
 
+pub mod model;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
