@@ -70,13 +70,13 @@ impl Waiting {
     }
 
     /// Those that wait for this, the one opened first before the others.
-    pub fn takers(
-        &self,
+    pub fn takers<'a>(
+        &'a self,
         awaited: Awaited,
         tenant: &Arc<str>,
         name: &str,
         correlation_key: &str,
-    ) -> impl Iterator<Item = (u64, &SubscriptionRow)> {
+    ) -> impl Iterator<Item = (u64, &'a SubscriptionRow)> + use<'a> {
         let numbers = self
             .by_wanted
             .get(&wanted(awaited, tenant, &Arc::from(name), correlation_key));
