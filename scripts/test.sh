@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # `make test` and `make check`: runs every check to its end, also when one before it failed, and sums up.
 #
-#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, README, conformance counts
-#   scripts/test.sh fast    format, lints, the tests that take little time, layers, licences, pages
+#   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, acceptance ids, README,
+#                           the live page in a browser, conformance counts
+#   scripts/test.sh fast    format, lints, the tests that take little time, layers, licences, pages, acceptance ids
 #
 # What a check needs and is not there is installed by its package name where that is allowed, else skipped by name.
 # With TIDEGATE_REQUIRE=1 nothing may be skipped. The last line is `N passed, M failed`: every test counts as one,
@@ -151,6 +152,7 @@ check format cargo fmt --all --check
 check layers scripts/check-layers.py
 check dependencies scripts/deny.sh
 check pages scripts/check-docs.py
+check acceptance scripts/acceptance.py --check
 check clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 
 if [ "$scope" = fast ]; then
@@ -170,13 +172,14 @@ else
   tests doc-tests cargo test --locked --workspace --no-fail-fast --doc
   check docs env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --lib
   check readme python3 scripts/readme-test.py
+  check browser scripts/browser-test.sh
   for set in "${sets[@]}"; do check "$set" count "$set"; done
 fi
 
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs/browser" "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
@@ -184,6 +187,9 @@ printf '%s\n' "${table[@]}"
 for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
 for set in "${sets[@]}"; do
   if [ -f "$logs/$set" ]; then grep "^$set:" "$logs/$set"; fi
+done
+for page in acceptance browser; do
+  if [ -f "$logs/$page" ]; then grep "^$page:" "$logs/$page"; fi
 done
 printf '%s\n' "${runner[@]}"
 echo "$passed passed, $failed failed"

@@ -220,7 +220,7 @@ fn unfit(id: &str) -> Option<Diagnostic> {
         return Some(Diagnostic::error("invalid-id", message).hint("give it a short one"));
     }
     (!name_like(id)).then(|| {
-        Diagnostic::warning("invalid-id", format!("the id {start:?} is no XML name"))
+        Diagnostic::error("invalid-id", format!("the id {start:?} is no XML name"))
             .hint("begin ids with a letter or '_' and use letters, digits, '_', '-' and '.'")
     })
 }

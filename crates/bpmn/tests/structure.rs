@@ -107,8 +107,8 @@ fn ids_and_references() {
         ),
         ("<message/><process id='p'><dataObject/></process>", &[]),
         ("<process id='p'/>\n<process id='p'/>", &["duplicate-id 3:10"]),
-        ("<process id='a b'/>", &["invalid-id? 2:10"]),
-        ("<process id='1'/>", &["invalid-id? 2:10"]),
+        ("<process id='a b'/>", &["invalid-id 2:10"]),
+        ("<process id='1'/>", &["invalid-id 2:10"]),
         // Everything at once, in the order of the file.
         (
             "<process id='p'><sequenceFlow id='f' sourceRef='x'\n targetRef='y'/>\n<task/><boundaryEvent id='p'/></process>",

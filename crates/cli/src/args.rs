@@ -160,6 +160,8 @@ pub enum ClientCommand {
     Pause(Call<Pause>),
     /// Resume a paused runtime.
     Resume(Call<Nothing>),
+    /// Show what a drain of the running server would do now, and whether the reserve is enough for what is live.
+    DrainPlan(Call<Nothing>),
     /// Drain the runtime without waiting for what runs.
     ForceDrain(Call<Reason>),
     /// Pause or resume the whole host, shell by shell.

@@ -37,7 +37,15 @@ pub fn check(arguments: &CheckArguments) -> u8 {
             )
         })
         .collect();
+    let delegates = match scripts::delegates(&arguments.delegates) {
+        Ok(delegates) => delegates,
+        Err(message) => {
+            terminal::error(&format!("delegates: {message}"));
+            return exit::FAILED;
+        }
+    };
     let builder = scripts::with_scripts(Runtime::builder(), &scripts::handler());
+    let builder = scripts::with_delegates(builder, &delegates);
     let diagnostics = builder.check(resources);
     let errors = diagnostics
         .iter()

@@ -60,6 +60,9 @@ pub fn drain(arguments: DrainArguments) -> u8 {
                     ]
                 }),
             );
+            terminal::line(
+                "Whether `persist-reserve` is enough for what is live, a running server says: `tidegate drain-plan`.",
+            );
             terminal::line(&format!(
                 "The process has ended after {} at the latest; {note}.",
                 seconds(ends_ms)

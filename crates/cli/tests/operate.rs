@@ -63,6 +63,53 @@ fn check_shows_the_line_and_exits_1_on_errors() {
 }
 
 #[test]
+fn a_bad_script_is_told_with_its_line_before_anything_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("script.bpmn");
+    let xml = "<definitions xmlns=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" targetNamespace=\"t\">\n\
+         <process id=\"p\" isExecutable=\"true\">\n  <startEvent id=\"s\"/>\n\
+         <scriptTask id=\"work\" scriptFormat=\"javascript\"><script><![CDATA[\n\
+         const total = 1;\n  total +;\n]]></script></scriptTask>\n\
+         <sequenceFlow id=\"f\" sourceRef=\"s\" targetRef=\"work\"/>\n</process>\n</definitions>\n";
+    std::fs::write(&file, xml).unwrap();
+    let name = file.to_str().unwrap();
+    let (code, out, _) = run(&["check", name]);
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.contains(&format!("{name}:6:")) && out.contains("script-syntax"),
+        "{out}"
+    );
+    assert!(out.contains("     6 |   total +;"), "{out}");
+    let (code, out, err) = run(&["run", name]);
+    assert_ne!(code, 0);
+    assert!(format!("{out}{err}").contains("script-syntax"), "{out}{err}");
+    std::fs::write(&file, xml.replace("total +;", "total + 1;")).unwrap();
+    let (code, out, _) = run(&["check", name]);
+    assert_eq!((code, out.contains("0 errors")), (0, true), "{out}");
+}
+
+#[test]
+fn check_takes_what_stands_in_for_java_code() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("java.bpmn");
+    let xml = "<definitions xmlns=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" targetNamespace=\"t\" \
+         xmlns:camunda=\"http://camunda.org/schema/1.0/bpmn\"><process id=\"p\" isExecutable=\"true\">\
+         <startEvent id=\"s\"/><serviceTask id=\"t\" camunda:class=\"com.example.Pay\"/>\
+         <sequenceFlow id=\"f\" sourceRef=\"s\" targetRef=\"t\"/></process></definitions>";
+    std::fs::write(&file, xml).unwrap();
+    let name = file.to_str().unwrap();
+    let (code, out, _) = run(&["check", name]);
+    assert!(
+        code == 1 && out.contains("java-delegate") && out.contains("com.example.Pay"),
+        "{out}"
+    );
+    let (code, out, _) = run(&["check", "--delegates", "com.example.Pay=pay", name]);
+    assert_eq!((code, out.contains("0 errors")), (0, true), "{out}");
+    let (code, _, err) = run(&["check", "--delegates", "com.example.Pay", name]);
+    assert!(code == 1 && err.contains("NAME=TYPE"), "{err}");
+}
+
+#[test]
 fn the_plan_is_ordered_and_lies_inside_the_grace() {
     let (code, out, err) = run(&[
         "drain",

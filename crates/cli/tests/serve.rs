@@ -194,14 +194,16 @@ fn a_taken_port_is_told() {
 }
 
 #[test]
-fn static_tokens_have_their_permissions() {
+fn case_192_static_tokens_have_their_permissions_and_tenants() {
     let home = tempfile::tempdir().unwrap();
     let secret = home.path().join("viewer-token");
     fs::write(&secret, "viewer-secret-0123456789\n").unwrap();
+    let bound = home.path().join("clerk-token");
+    fs::write(&bound, "clerk-secret-0123456789\n").unwrap();
     let file = home.path().join("tidegate.toml");
     let tokens = format!(
-        "[[tokens]]\nname = \"viewer\"\nfile = {:?}\npermissions = [\"workflows/runtime:view\"]\n",
-        secret
+        "[[tokens]]\nname = \"viewer\"\nfile = {secret:?}\npermissions = [\"workflows/runtime:view\"]\n\
+         [[tokens]]\nname = \"clerk\"\nfile = {bound:?}\npermissions = [\"*\"]\ntenants = [\"acme\"]\n"
     );
     fs::write(&file, format!("store = \"memory:\"\n{tokens}")).unwrap();
     let mut server = Serve::start(&["--config", file.to_str().unwrap()]);
@@ -213,6 +215,14 @@ fn static_tokens_have_their_permissions() {
         text(&refused.stderr).contains("permission-denied"),
         "{}",
         text(&refused.stderr)
+    );
+    server.token = Some("clerk-secret-0123456789".to_owned());
+    assert_eq!(server.json(&["instances"])["items"], serde_json::json!([]));
+    let bound = server.client(&["status"]);
+    assert!(
+        text(&bound.stderr).contains("bound to tenants"),
+        "{}",
+        text(&bound.stderr)
     );
     server.token = Some("wrong".to_owned());
     assert!(text(&server.client(&["status"]).stderr).contains("unauthenticated"));

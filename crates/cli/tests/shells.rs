@@ -168,6 +168,7 @@ fn a08_all_that_is_wrong_with_shells_and_issuers_is_listed_with_its_keys() {
     let file = "drain-deadline = \"0s\"\nowners = 0\n\
          [oidc]\nissuer = \"http://elsewhere.example\"\naudience = [\"a\"]\nalgorithms = [\"HS256\"]\n\
          permissions = { ops = [\"everything\"] }\n\
+         [[tokens]]\nname = \"nobody\"\nfile = \"/dev/null\"\npermissions = [\"*\"]\ntenants = []\n\
          [[shells]]\nid = \"a\"\nlisten = \"127.0.0.1:1\"\npersist-reserve = \"1ms\"\n\
          [[shells]]\nid = \"A\"\n[[shells]]\nid = \"no space\"\n[[shells]]\nstore = \"memory:\"\n\
          [[shells]]\nid = \"b\"\nstore = \"sqlite:x.db\"\n[[shells]]\nid = \"c\"\nstore = \"sqlite:x.db\"\n";

@@ -65,6 +65,7 @@ fn decide_into(
             variables,
         } => drop(turn.signal(owner, element, variables)),
         Step::Escalate { key, code, variables } => turn.escalate(key, &code, variables),
+        Step::FailInterrupted(key) => turn.fail_interrupted(key),
         Step::Thrown(key) => turn.then(Step::Complete(key)),
         Step::Conditions => turn.conditions(),
         Step::Condition { owner, element } => turn.condition(owner, element),
@@ -201,6 +202,7 @@ fn counted(definition: &Definition, instance: &Instance, step: &Step) -> Option<
         | Step::Signal { .. }
         | Step::CatchSignal { .. }
         | Step::Escalate { .. }
+        | Step::FailInterrupted(_)
         | Step::Thrown(_)
         | Step::Condition { .. }
         | Step::Join(_) => None,

@@ -79,6 +79,7 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                     retries: *retries,
                     not_before: None,
                     job_type,
+                    is_interrupted: false,
                 },
             );
         }
@@ -98,15 +99,22 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 *not_before = *retry_at;
             }
         }
+        Event::ActivityInterrupted { key, .. } => {
+            if let Some(Stage::Job { is_interrupted, .. }) = stage_mut(instance, *key) {
+                *is_interrupted = true;
+            }
+        }
         Event::JobRetried { key, retries, .. } => {
             if let Some(Stage::Job {
                 retries: left,
                 not_before,
+                is_interrupted,
                 ..
             }) = stage_mut(instance, *key)
             {
                 *left = *retries;
                 *not_before = None;
+                *is_interrupted = false;
             }
         }
         Event::JobCompleted { key, variables, .. }
@@ -126,18 +134,17 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
             key,
             assignee,
             candidate_groups,
+            details,
             ..
-        } => {
-            let (assignee, candidate_groups) = (assignee.clone(), candidate_groups.clone());
-            stage(
-                instance,
-                *key,
-                Stage::UserTask {
-                    assignee,
-                    candidate_groups,
-                },
-            );
-        }
+        } => stage(
+            instance,
+            *key,
+            Stage::UserTask {
+                assignee: assignee.clone(),
+                candidate_groups: candidate_groups.clone(),
+                details: details.clone(),
+            },
+        ),
         Event::UserTaskAssigned {
             key, assignee: new, ..
         } => {

@@ -214,6 +214,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::JobCompleted { key, .. }
         | Event::JobFailed { key, .. }
         | Event::JobRetried { key, .. }
+        | Event::ActivityInterrupted { key, .. }
         | Event::ScriptEvaluated { key, .. }
         | Event::UserTaskCreated { key, .. }
         | Event::UserTaskAssigned { key, .. }

@@ -1,5 +1,6 @@
 //! From a document to definitions. All findings at once; no definition comes out when one of them is an error.
 
+mod boxed_text;
 mod collect;
 mod compensation;
 mod graph;
@@ -7,7 +8,7 @@ mod process;
 mod reader;
 mod structure;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use tidegate_model::Diagnostic;
@@ -31,8 +32,38 @@ pub struct CompileOptions {
     /// The script formats that the host runs as jobs of type `script`; the empty text stands for a script task
     /// without the attribute. FEEL needs no entry: the engine runs it.
     pub script_formats: Vec<String>,
+    /// Reads a script of one of these formats without running it, so that a bad one refuses the deployment. Left out
+    /// where a file that was deployed before is compiled again.
+    pub script_check: Option<ScriptCheck>,
+    /// The job types that stand in for Java code, by the class name, or by what is inside of `${…}` in a delegate
+    /// expression or an expression. Java code that is not here is refused.
+    pub delegates: BTreeMap<String, String>,
     /// What an instance may use.
     pub limits: Limits,
+}
+
+/// What a host says of a script: its format and its text go in.
+#[derive(Clone)]
+pub struct ScriptCheck(pub Arc<ReadScript>);
+
+/// How a host reads a script.
+pub type ReadScript = dyn Fn(&str, &str) -> Result<(), ScriptFault> + Send + Sync;
+
+impl std::fmt::Debug for ScriptCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ScriptCheck")
+    }
+}
+
+/// What is wrong in a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFault {
+    /// What is wrong.
+    pub message: String,
+    /// The line in the script, from 1; none where no place is to blame.
+    pub line: Option<u32>,
+    /// The column in that line, from 1.
+    pub column: Option<u32>,
 }
 
 /// What an instance may use, so that a model that never ends cannot take everything.

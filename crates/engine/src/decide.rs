@@ -78,6 +78,8 @@ pub enum Step {
         /// Variables for the scope that catches it.
         variables: Variables,
     },
+    /// An activity whose work was interrupted fails.
+    FailInterrupted(ElementInstanceKey),
     /// What an element instance throws has been delivered.
     Thrown(ElementInstanceKey),
     /// Variables have changed: every condition is looked at again.

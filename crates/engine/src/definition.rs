@@ -6,7 +6,8 @@ use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, Timestamp, Variables};
 
 use crate::compile::Limits;
-use crate::element::{Behaviour, MessageCorrelation, Repetition};
+use crate::element::{Behaviour, MessageCorrelation, Repetition, WhenInterrupted};
+use crate::event::Event;
 use crate::mapping::Mapping;
 use crate::reach::Reach;
 use crate::text::Computed;
@@ -88,8 +89,14 @@ pub struct ElementInfo {
     pub(crate) declared: Vec<Arc<str>>,
     /// How it is repeated.
     pub(crate) repetition: Option<Box<Repetition>>,
+    /// What becomes of its work when that is interrupted.
+    pub(crate) when_interrupted: WhenInterrupted,
     /// Only compensation activates it.
     pub(crate) is_for_compensation: bool,
+    /// What it does begins only when its activation is committed (`asyncBefore`).
+    pub(crate) commit_before: bool,
+    /// What follows begins only when its completion is committed (`asyncAfter`).
+    pub(crate) commit_after: bool,
     /// The activity that its compensation boundary event leads to.
     pub(crate) compensation: Option<ElementIndex>,
     /// The event sub-process inside it that compensates it.
@@ -134,6 +141,12 @@ impl Definition {
     /// The BPMN id of the process.
     pub fn process_id(&self) -> &Arc<str> {
         &self.process_id
+    }
+
+    /// True if the model has more to say about lost work of this element than that it is done again.
+    pub fn is_unsafe_to_rerun(&self, element_id: &str) -> bool {
+        let mut elements = self.elements.iter();
+        elements.any(|info| *info.id == *element_id && info.when_interrupted != WhenInterrupted::Rerun)
     }
 
     /// The name of the process.
@@ -212,6 +225,15 @@ impl Definition {
             .get(element.index())?
             .behaviour
             .next_start(after, fired)
+    }
+
+    /// True if the model wants `event` to be committed before anything begins that follows from it.
+    pub fn is_commit_point(&self, event: &Event) -> bool {
+        match event {
+            Event::ElementActivated { element, .. } => self.element(*element).commit_before,
+            Event::ElementCompleted { element, .. } => self.element(*element).commit_after,
+            _ => false,
+        }
     }
 
     /// The event that `element` is a part of, or `element` itself.

@@ -120,6 +120,7 @@ pub(crate) fn closed_by(
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         // A child that has ended is known to be gone by whoever said so.
         | Event::ChildEnded { .. }
@@ -169,12 +170,14 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
             correlation_key,
             variables,
             ttl_ms,
+            message_id,
             ..
         } => effects.push(Effect::PublishMessage {
             name: name.clone(),
             correlation_key: correlation_key.clone(),
             variables: variables.clone(),
             ttl_ms: *ttl_ms,
+            message_id: message_id.clone(),
         }),
         Event::EscalationUncaught { code, variables, .. } => effects.push(Effect::EscalateToParent {
             code: code.clone(),
@@ -223,6 +226,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         | Event::ChildEnded { .. }
         | Event::LoopStarted { .. }
@@ -256,6 +260,7 @@ fn work(
             retries,
             not_before,
             job_type,
+            is_interrupted: _,
         } => {
             let job = info.behaviour.job()?;
             Some(Effect::RunJob(Job {
@@ -275,6 +280,7 @@ fn work(
         Stage::UserTask {
             assignee,
             candidate_groups,
+            details,
         } => Some(Effect::OpenUserTask(UserTask {
             key,
             element: state.element,
@@ -282,6 +288,7 @@ fn work(
             name: info.name.clone(),
             assignee: assignee.clone(),
             candidate_groups: candidate_groups.clone(),
+            details: details.as_deref().cloned().unwrap_or_default(),
         })),
         Stage::Call(call) => Some(Effect::StartChild(Child {
             instance: call.child,

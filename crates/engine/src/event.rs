@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
     Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Interruption, Json, MessageKey,
-    Timestamp, Variables,
+    TaskDetails, Timestamp, Variables,
 };
 
 use crate::codec::Base;
@@ -219,6 +219,9 @@ pub enum Event {
         /// Groups that may take it.
         #[n(3)]
         candidate_groups: Vec<String>,
+        /// What else the model says of it; none where that is nothing.
+        #[n(4)]
+        details: Option<Box<TaskDetails>>,
     },
     /// A user task was taken or given back.
     #[n(18)]
@@ -403,6 +406,17 @@ pub enum Event {
     /// An operator let the instance go.
     #[n(31)]
     InstanceReleased,
+    /// The work of an activity was under way when its cycle was cut or the process went away, and the model does not
+    /// have it simply done again.
+    #[n(32)]
+    ActivityInterrupted {
+        /// The job, which is the element instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
     /// A message was sent.
     #[n(40)]
     MessagePublished {
@@ -424,6 +438,9 @@ pub enum Event {
         /// How long it may wait for a taker, in milliseconds.
         #[n(5)]
         ttl_ms: Option<i64>,
+        /// The id by which a second sending of it is known.
+        #[n(6)]
+        message_id: Option<String>,
     },
     /// A signal was thrown.
     #[n(41)]

@@ -189,8 +189,12 @@ fn line(definition: &Definition, event: &Event) -> Line {
             element,
             assignee,
             candidate_groups,
+            details,
         } => {
-            let payload = json!({ "assignee": assignee, "candidateGroups": candidate_groups });
+            let mut payload = json!({ "assignee": assignee, "candidateGroups": candidate_groups });
+            if let Some(details) = details {
+                payload["details"] = json!(details);
+            }
             of_element("UserTaskCreated", *key, *element, payload)
         }
         Event::UserTaskAssigned {
@@ -304,6 +308,9 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "generationId": generation, "attempt": attempt });
             of_instance("CrashRecovered", payload)
         }
+        Event::ActivityInterrupted { key, element } => {
+            of_element("ActivityInterrupted", *key, *element, json!({}))
+        }
         Event::MessagePublished {
             key,
             element,
@@ -311,10 +318,14 @@ fn line(definition: &Definition, event: &Event) -> Line {
             correlation_key,
             variables,
             ttl_ms,
+            message_id,
         } => {
-            let payload = json!({
+            let mut payload = json!({
                 "messageName": name, "correlationKey": correlation_key, "variables": variables, "ttlMs": ttl_ms,
             });
+            if let Some(id) = message_id {
+                payload["messageId"] = json!(id);
+            }
             of_element("MessagePublished", *key, *element, payload)
         }
         Event::SignalThrown {

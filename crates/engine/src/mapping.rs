@@ -127,9 +127,11 @@ fn association(reader: &mut Reader<'_>, node: NodeId) -> Vec<Entry> {
     let source = match (given("transformation"), given("sourceRef")) {
         _ if !entries.is_empty() => None,
         (Some(text), _) => {
-            let position = document.get(node).position;
+            let (language, position) = child("transformation")
+                .map(|element| (element.attribute("language"), element.position))
+                .unwrap_or_default();
             reader
-                .expression(text, None, position)
+                .expression(text, language, position)
                 .map(|source| Source::Text(Text::Computed(source)))
         }
         (None, Some(source)) => Some(reader.data_name(source))

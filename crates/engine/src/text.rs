@@ -110,9 +110,19 @@ impl Computed {
         )
     }
 
-    /// The variables that the text mentions, with their values.
+    /// The variables that it reads, with their values.
     pub(crate) fn values(&self, scope: &Visible<'_>) -> String {
-        scope.mentioned(&self.text)
+        self.expression.saw(scope)
+    }
+
+    /// What gave nothing where something is needed.
+    pub(crate) fn nothing(&self, what: &str, scope: &Visible<'_>) -> Box<Failure> {
+        let message = format!(
+            "{what}: `{}` gave nothing{}. Set the variables that it reads and retry.",
+            self.text,
+            saw(&self.values(scope))
+        );
+        Failure::new("expression-failed", message)
     }
 }
 
@@ -139,13 +149,7 @@ impl Text {
             Self::Literal(text) => Ok(text.to_string()),
             Self::Computed(computed) => {
                 let text = computed.string(what, scope)?.filter(|text| !text.is_empty());
-                text.ok_or_else(|| {
-                    let message = format!(
-                        "{what}: `{}` gave nothing. Set the variables that it reads and retry.",
-                        computed.text
-                    );
-                    Failure::new("expression-failed", message)
-                })
+                text.ok_or_else(|| computed.nothing(what, scope))
             }
         }
     }

@@ -56,6 +56,24 @@ impl Period {
     }
 }
 
+/// The latest time that the calendar has.
+const LATEST: Timestamp = Timestamp::from_ms(253_402_207_200_000);
+
+/// A date, with a time or without, or a duration from now on.
+pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    let text = text.trim();
+    let time = match text.starts_with('P') {
+        true => iso::duration(text)?.after(now),
+        false => iso::date(text)?,
+    };
+    Ok(time.min(LATEST))
+}
+
+/// A duration from now on, in milliseconds.
+pub(crate) fn span_ms(text: &str, now: Timestamp) -> Result<i64, String> {
+    Ok(iso::duration(text.trim())?.after(now).since(now))
+}
+
 /// Months by the calendar in UTC: the 31st becomes the last day of a shorter month.
 fn plus_months(from: Timestamp, months: u32) -> Option<Timestamp> {
     let time = jiff::Timestamp::from_millisecond(from.as_ms()).ok()?;

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::load;
+use std::sync::Arc;
+
+use common::{load, load_with};
+use tidegate_engine::{CompileOptions, ScriptCheck, ScriptFault};
 
 /// Name, body of the process, and the findings as `code element line`. The body begins in line 6.
 const CASES: &[(&str, &str, &[&str])] = &[
@@ -30,6 +33,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "wrong-reference-kind b1 7",
             "event-definition-missing b3 9",
             "boundary-host-not-activity b1 7",
+            "boundary-event-with-incoming b2 8",
         ],
     ),
     (
@@ -117,6 +121,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "signal-reference-missing th 10",
             "escalation-reference-missing en 11",
             "message-reference-missing re 13",
+            "event-gateway-too-few-events eb 13",
         ],
     ),
     (
@@ -133,6 +138,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "condition-missing n 8",
             "event-gateway-parallel g 9",
             "timer-invalid t 10",
+            "event-gateway-too-few-events g 9",
         ],
     ),
     (
@@ -167,7 +173,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <subProcess id="ev"><startEvent id="t"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess>
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
-        &["sub-process-start-not-none t 7"],
+        &[
+            "sub-process-start-not-none t 7",
+            "sub-process-without-start empty 6",
+            "sub-process-with-several-starts two 6",
+        ],
     ),
     (
         "sub-processes that cannot begin, the rest being right",
@@ -179,6 +189,33 @@ const CASES: &[(&str, &str, &[&str])] = &[
             "unreachable a 6",
             "unreachable b 6",
         ],
+    ),
+    (
+        "nothing follows from what was refused",
+        r#"<startEvent id="s"><timerEventDefinition/></startEvent><task id="t"/>
+<boundaryEvent id="b" attachedToRef="t"><compensateEventDefinition/><timerEventDefinition/></boundaryEvent>
+<serviceTask id="undo" isForCompensation="true"/><association id="as" sourceRef="b" targetRef="undo"/>
+<subProcess id="ev" triggeredByEvent="true"><startEvent id="es"><timerEventDefinition/></startEvent><task id="in"/><sequenceFlow id="x" sourceRef="es" targetRef="in"/></subProcess>
+<eventBasedGateway id="g"/><receiveTask id="r"/><intermediateCatchEvent id="c"><timerEventDefinition/></intermediateCatchEvent>
+<sequenceFlow id="a" sourceRef="s" targetRef="t"/><sequenceFlow id="f" sourceRef="t" targetRef="g"/>
+<sequenceFlow id="gr" sourceRef="g" targetRef="r"/><sequenceFlow id="gc" sourceRef="g" targetRef="lost"/>"#,
+        &[
+            "dangling-reference gc 12",
+            "timer-missing s 6",
+            "element-not-supported b 7",
+            "timer-missing b 7",
+            "job-type-missing undo 8",
+            "timer-missing es 9",
+            "message-reference-missing r 10",
+            "timer-missing c 10",
+            // The reader has said so already; whoever puts the two together leaves it out.
+            "dangling-reference gc 12",
+        ],
+    ),
+    (
+        "everything about one job is said",
+        r#"<startEvent id="s"/><serviceTask id="t"><extensionElements><zeebe:taskDefinition type="= 1 +" retries="many"/></extensionElements></serviceTask>"#,
+        &["expression-syntax t 6", "job-retries-invalid t 6"],
     ),
     (
         "quantities",
@@ -245,6 +282,38 @@ fn findings_are_as_listed() {
         assert_eq!(refused, compiled.definitions.is_empty(), "{name}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_host_says_of_a_script_is_told_at_its_line() {
+    let fault = |line: Option<u32>| {
+        let read = move |format: &str, text: &str| {
+            assert_eq!((format, text), ("js", "one\n  two"));
+            Err(ScriptFault {
+                message: "two is wrong".to_owned(),
+                line,
+                column: line.map(|_| 3),
+            })
+        };
+        ScriptCheck(Arc::new(read))
+    };
+    let file = "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' targetNamespace='urn:t'>\n\
+                <process id='p' isExecutable='true'>\n<scriptTask id='t' scriptFormat='js'><script>\n\n one\n  two\n\
+                </script></scriptTask></process></definitions>";
+    for (line, place) in [(Some(2), (6, 3)), (Some(1), (5, 1)), (None, (5, 1))] {
+        let options = CompileOptions {
+            script_formats: vec!["js".to_owned()],
+            script_check: Some(fault(line)),
+            ..CompileOptions::default()
+        };
+        let compiled = load_with("case.bpmn", file.as_bytes(), &options);
+        let [found] = compiled.diagnostics.as_slice() else {
+            panic!("{:?}", compiled.diagnostics);
+        };
+        assert_eq!(found.code, "script-syntax");
+        assert!(found.message.contains("two is wrong"), "{found}");
+        assert_eq!((found.line, found.column), place);
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{BEGIN, Host, errors, load};
-use tidegate_engine::history;
+use common::{BEGIN, Host, errors, load, load_with};
+use tidegate_engine::{CompileOptions, history};
 use tidegate_model::{CommandKind, Effect, Variables};
 
 /// Name, what stands beside the process, its body, its start variables, and what follows: the elements that were
@@ -49,6 +49,27 @@ const CASES: &[(&str, &str, &str, &str, &str)] = &[
         "s t; publish sent",
     ),
     (
+        "a message under a key, an id and a time of its own",
+        r#"<message id="m" name="sent"><extensionElements><zeebe:subscription correlationKey="=other"/></extensionElements></message>"#,
+        r#"<startEvent id="s"/><sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage correlationKey="=&quot;order &quot; + string(n)" messageId="=&quot;once-&quot; + string(n)" timeToLive="PT1H"/></extensionElements></sendTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"n": 7}"#,
+        "s t; publish sent key order 7 id once-7 for 3600000 ms",
+    ),
+    (
+        "a message at an event, its time to live by an expression",
+        r#"<message id="m" name="sent"/>"#,
+        r#"<startEvent id="s"/><intermediateThrowEvent id="t"><messageEventDefinition id="d" messageRef="m"><extensionElements><zeebe:publishMessage correlationKey="k" timeToLive="=duration(&quot;PT&quot; + string(n) + &quot;S&quot;)"/></extensionElements></messageEventDefinition></intermediateThrowEvent><sequenceFlow id="f" sourceRef="s" targetRef="t"/><endEvent id="e"><extensionElements><zeebe:publishMessage messageId="last"/></extensionElements><messageEventDefinition id="d2" messageRef="m"/></endEvent><sequenceFlow id="g" sourceRef="t" targetRef="e"/>"#,
+        r#"{"n": 2}"#,
+        "s t e; publish sent id last; publish sent key k for 2000 ms",
+    ),
+    (
+        "a time to live that is none",
+        r#"<message id="m" name="sent"/>"#,
+        r#"<startEvent id="s"/><sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage timeToLive="=n"/></extensionElements></sendTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"n": "soon"}"#,
+        "s; incident the time to live: `soon` is not an ISO 8601 duration, for example PT30S or P1DT12H. Correct the variables and retry.",
+    ),
+    (
         "an ad-hoc sub-process whose rest goes on",
         "",
         r#"<startEvent id="s"/><adHocSubProcess id="a" cancelRemainingInstances="false"><userTask id="t"/><task id="u"/><completionCondition>=true</completionCondition></adHocSubProcess><sequenceFlow id="f" sourceRef="s" targetRef="a"/>"#,
@@ -85,6 +106,13 @@ const CASES: &[(&str, &str, &str, &str, &str)] = &[
         r#"<dataObject id="d"/><dataStoreReference id="store"/><startEvent id="s"/><scriptTask id="t"><extensionElements><zeebe:script expression="=x" resultVariable="all"/></extensionElements><ioSpecification><dataInput id="x"/><inputSet><dataInputRefs>x</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>d</sourceRef><targetRef>x</targetRef><transformation>=d * 2</transformation></dataInputAssociation></scriptTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
         r#"{"d": 4}"#,
         "s t; all = 8",
+    ),
+    (
+        "a transformation as DMN writes it",
+        "",
+        r#"<dataObject id="d"/><startEvent id="s"/><scriptTask id="t"><extensionElements><zeebe:script expression="=x" resultVariable="all"/></extensionElements><ioSpecification><dataInput id="x"/><inputSet><dataInputRefs>x</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>d</sourceRef><targetRef>x</targetRef><transformation language="https://www.omg.org/spec/DMN/20191111/MODEL/">&lt;n:literalExpression xmlns:n="https://www.omg.org/spec/DMN/20191111/MODEL/"&gt;&lt;n:text&gt;if d &amp;lt; 5 then d * 3 else d&lt;/n:text&gt;&lt;/n:literalExpression&gt;</transformation></dataInputAssociation></scriptTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+        r#"{"d": 4}"#,
+        "s t; all = 12",
     ),
     (
         "a called element by its tag, without the variables around it",
@@ -168,7 +196,20 @@ fn opened(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::ArmTimer(timer) => format!("timer c after {} ms", timer.due_at.since(BEGIN)),
         Effect::Subscribe(wait) => format!("signal {}", wait.message_name),
-        Effect::PublishMessage { name, .. } => format!("publish {name}"),
+        Effect::PublishMessage {
+            name,
+            correlation_key,
+            ttl_ms,
+            message_id,
+            ..
+        } => {
+            let more = [
+                (!correlation_key.is_empty()).then(|| format!(" key {correlation_key}")),
+                message_id.as_ref().map(|id| format!(" id {id}")),
+                ttl_ms.map(|ms| format!(" for {ms} ms")),
+            ];
+            format!("publish {name}{}", more.into_iter().flatten().collect::<String>())
+        }
         Effect::RunJob(job) => format!("job {} {} tries", job.job_type, job.retries),
         Effect::OpenUserTask(task) => match &task.assignee {
             Some(assignee) => format!(
@@ -212,6 +253,78 @@ fn a_definition_has_the_tag_of_its_version() {
     );
 }
 
+#[test]
+fn what_is_not_run_is_told() {
+    for extension in [
+        r#"<zeebe:executionListeners><zeebe:executionListener eventType="start" type="x"/></zeebe:executionListeners>"#,
+        r#"<zeebe:taskListeners><zeebe:taskListener eventType="creating" type="x"/></zeebe:taskListeners>"#,
+        r#"<camunda:executionListener class="a.B" event="start"/>"#,
+        r#"<camunda:taskListener class="a.B" event="create"/>"#,
+        r#"<camunda:connector><camunda:connectorId>http</camunda:connectorId></camunda:connector>"#,
+    ] {
+        let body = format!(
+            r#"<startEvent id="s"/><userTask id="t"><extensionElements>{extension}</extensionElements></userTask><sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#
+        );
+        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        let codes: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .map(|found| (found.code.as_str(), found.is_error()))
+            .collect();
+        assert_eq!(codes, [("extension-ignored", false)], "{extension}");
+    }
+}
+
+#[test]
+fn a_job_stands_in_for_java_code_where_the_host_says_so() {
+    let options = CompileOptions {
+        delegates: [("a.B", "pay"), ("pay", "pay"), ("bean.pay(x)", "pay")]
+            .map(|(java, job)| (java.to_owned(), job.to_owned()))
+            .into(),
+        ..CompileOptions::default()
+    };
+    for element in [
+        r#"<serviceTask id="t" camunda:class="a.B">FIELDS</serviceTask>"#,
+        r#"<sendTask id="t" camunda:delegateExpression="${pay}">FIELDS</sendTask>"#,
+        r#"<businessRuleTask id="t" camunda:expression="${ bean.pay(x) }">FIELDS</businessRuleTask>"#,
+        r#"<endEvent id="t"><messageEventDefinition camunda:class="a.B">FIELDS</messageEventDefinition></endEvent>"#,
+    ] {
+        let fields = r#"<extensionElements><camunda:failedJobRetryTimeCycle>R5/PT1M</camunda:failedJobRetryTimeCycle><camunda:field name="a" stringValue="1"/><camunda:field name="b"><camunda:string>2</camunda:string></camunda:field><camunda:field name="c" expression="${x}"/></extensionElements>"#;
+        let body = format!(
+            r#"<startEvent id="s"/>{}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#,
+            element.replace("FIELDS", fields)
+        );
+        let compiled = load_with("p.bpmn", file("", "", &body).as_bytes(), &options);
+        let told: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .map(|found| found.code.as_str())
+            .collect();
+        assert_eq!(told, ["extension-ignored"], "{element}");
+        let mut host = Host::new(&compiled.definitions[0]);
+        let start = CommandKind::Start {
+            element: None,
+            variables: Variables::new(),
+        };
+        let (_, effects) = host.command(start).expect("it starts");
+        let job = effects.iter().find_map(|effect| match effect {
+            Effect::RunJob(job) => Some(job),
+            _ => None,
+        });
+        let job = job.expect("a job");
+        let headers: Vec<_> = job
+            .headers
+            .iter()
+            .map(|(key, value)| (&**key, &**value))
+            .collect();
+        assert_eq!(
+            (&*job.job_type, headers),
+            ("pay", vec![("a", "1"), ("b", "2")]),
+            "{element}"
+        );
+    }
+}
+
 /// What nothing can run, with the code that it is refused with.
 const REFUSED: &[(&str, &str)] = &[
     (r#"<choreographyTask id="t"/>"#, "element-not-supported"),
@@ -219,7 +332,40 @@ const REFUSED: &[(&str, &str)] = &[
     (r#"<callChoreography id="t"/>"#, "element-not-supported"),
     (r#"<serviceTask id="t" camunda:class="a.B"/>"#, "java-delegate"),
     (
+        r#"<sendTask id="t" messageRef="m"><extensionElements><zeebe:publishMessage timeToLive="soon"/></extensionElements></sendTask>"#,
+        "time-to-live-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:taskSchedule dueDate="soon"/></extensionElements></userTask>"#,
+        "user-task-date-invalid",
+    ),
+    (
+        r#"<dataObject id="x"/><task id="t"><dataInputAssociation><targetRef>x</targetRef><transformation>&lt;context/&gt;</transformation></dataInputAssociation></task>"#,
+        "expression-syntax",
+    ),
+    (
+        r#"<userTask id="t" camunda:followUpDate="12/31/2026"/>"#,
+        "user-task-date-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:priorityDefinition priority="high"/></extensionElements></userTask>"#,
+        "user-task-priority-invalid",
+    ),
+    (
+        r#"<userTask id="t"><extensionElements><zeebe:formDefinition formKey="=1 +"/></extensionElements></userTask>"#,
+        "expression-syntax",
+    ),
+    (
         r#"<serviceTask id="t" camunda:delegateExpression="${b}"/>"#,
+        "java-delegate",
+    ),
+    (r#"<sendTask id="t" camunda:class="a.B"/>"#, "java-delegate"),
+    (
+        r#"<businessRuleTask id="t" camunda:class="a.B"/>"#,
+        "java-delegate",
+    ),
+    (
+        r#"<intermediateThrowEvent id="t"><messageEventDefinition camunda:class="a.B"/></intermediateThrowEvent>"#,
         "java-delegate",
     ),
     (
@@ -233,7 +379,8 @@ fn what_nothing_can_run_is_refused_by_name() {
     for (element, code) in REFUSED {
         let body =
             format!(r#"<startEvent id="s"/>{element}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#);
-        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        let message = r#"<message id="m" name="m"/>"#;
+        let compiled = load("p.bpmn", file("", message, &body).as_bytes(), &[]);
         assert_eq!(errors(&compiled.diagnostics), [*code], "{element}");
     }
 }

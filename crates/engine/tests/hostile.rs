@@ -42,7 +42,8 @@ fn hostile_files_are_refused_or_stay_bounded() {
         if std::env::var_os("HOSTILE_TIMES").is_some() {
             eprintln!("{file}: {took:?}");
         }
-        if took > Duration::from_secs(20) {
+        // A guard against what never ends: a loaded machine takes many times what a free one does.
+        if took > Duration::from_secs(180) {
             wrong.push(format!("{file}: took {took:?}"));
         }
     }

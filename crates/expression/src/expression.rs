@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::meter::Meter;
 use crate::tree::{Node, Tree};
 use crate::value::{Range, Value};
-use crate::{Language, Scope, feel, unified};
+use crate::{Language, Scope, feel, unified, xpath};
 
 /// A parsed text.
 #[derive(Debug)]
@@ -91,7 +91,8 @@ impl Expression {
     }
 
     /// Parses by the rule of the modelers: a text that begins with `=` is FEEL, and so is one whose language attribute
-    /// names FEEL; everything else is the unified language.
+    /// names FEEL; one whose language attribute names XPath is XPath where it can be; everything else is the unified
+    /// language.
     ///
     /// # Errors
     ///
@@ -104,12 +105,24 @@ impl Expression {
                 |error: SyntaxError| SyntaxError::at(text, skipped + error.offset, error.message, error.hint);
             return Expression::feel(feel).map_err(moved);
         }
-        let is_feel = language.is_some_and(|language| language.to_ascii_lowercase().contains("feel"));
-        if is_feel {
+        let language = language.map(str::to_ascii_lowercase).unwrap_or_default();
+        if language.contains("feel") {
             Expression::feel(text)
+        } else if language.contains("xpath") && !text.contains("${") && !text.contains("#{") {
+            Expression::xpath(text)
         } else {
             Expression::unified(text)
         }
+    }
+
+    /// Parses the part of XPath that plain models use. Tools name XPath as the language of a file whatever is written in
+    /// it, so what it cannot be is tried as the unified language.
+    fn xpath(text: &str) -> Result<Expression, SyntaxError> {
+        let read = xpath::to_feel(text).and_then(|(feel, names)| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            Expression::feel_with_names(&feel, &names)
+        });
+        read.or_else(|error| Expression::unified(text).map_err(|_| error))
     }
 
     /// An expression that always gives this value.
@@ -131,6 +144,11 @@ impl Expression {
     /// The names that are read from the scope. Inside a filter they may be entries of the list's items instead.
     pub fn names(&self) -> Vec<&str> {
         self.code.tree.free.iter().map(|name| &**name).collect()
+    }
+
+    /// The names that are read with their values in `scope`, shortened, for people: `amount = 7, limit = undefined`.
+    pub fn saw(&self, scope: &dyn Scope) -> String {
+        saw(&self.code.tree, scope)
     }
 
     /// The value, if the expression is a literal.

@@ -34,6 +34,7 @@ mod tree;
 mod types;
 mod unified;
 mod value;
+mod xpath;
 
 pub use context::Context;
 pub use decimal::{Decimal, NotADecimal, Rounding};

@@ -234,6 +234,12 @@ fn language_by_the_modelers_rule() {
         ("a = 1", Some(uri), "Feel"),
         ("a == 1", None, "Unified"),
         ("${a}", Some("http://www.w3.org/1999/XPath"), "Unified"),
+        ("a/b = 'yes'", Some("http://www.w3.org/1999/XPath"), "Feel"),
+        (
+            "a == 'yes' && !b",
+            Some("http://www.w3.org/1999/XPath"),
+            "Unified",
+        ),
     ] {
         assert_eq!(
             format!("{:?}", Expression::parse(text, language).unwrap().language()),

@@ -40,6 +40,10 @@ pub enum Cause {
         /// The message's key.
         #[n(0)]
         message: u64,
+        /// Who sent it.
+        #[n(1)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<Box<Cause>>,
     },
     /// A drain's deadline passed.
     #[n(5)]
@@ -63,6 +67,21 @@ pub enum Cause {
     /// A called instance.
     #[n(11)]
     Child {
+        /// Its key.
+        #[n(0)]
+        instance: u64,
+    },
+    /// A signal was thrown.
+    #[n(12)]
+    Signal {
+        /// Who threw it.
+        #[n(0)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<Box<Cause>>,
+    },
+    /// Another instance, by what it throws or sends.
+    #[n(13)]
+    Instance {
         /// Its key.
         #[n(0)]
         instance: u64,

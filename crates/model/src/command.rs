@@ -126,6 +126,20 @@ pub enum CommandKind {
         /// What happened.
         message: String,
     },
+    /// An in-process job was under way when its cycle was cut or the process went away. A record where the model wants
+    /// more than that it is done again, and nothing else.
+    InterruptJob {
+        /// The job.
+        job: ElementInstanceKey,
+    },
+    /// Whoever did a job is gone: what the model says about interrupted work happens at once. Where that is to do it
+    /// again, nothing changes.
+    LoseJob {
+        /// The job.
+        job: ElementInstanceKey,
+    },
+    /// The instance goes on after an interruption: what the model says happens to the jobs that were interrupted.
+    ResumeInterrupted,
     /// The instance that a call activity started has completed.
     ChildCompleted {
         /// The call activity's instance.

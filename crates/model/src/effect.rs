@@ -8,7 +8,9 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Timestamp, Variables};
+use crate::{
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, TaskDetails, Timestamp, Variables,
+};
 
 /// One thing that should be under way from now on, or no longer.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +55,8 @@ pub enum Effect {
         variables: Variables,
         /// How long it may wait for a taker, in milliseconds; none for the host's own limit.
         ttl_ms: Option<i64>,
+        /// A message with the id of an earlier one of the same name and key does nothing.
+        message_id: Option<String>,
     },
     /// A signal that the instance throws. It happens once, with the commit, and is not part of what is outstanding.
     /// The instance that throws it has taken it already: it goes to every other one, and to the start events.
@@ -153,6 +157,8 @@ pub struct UserTask {
     pub assignee: Option<String>,
     /// Groups that may take it.
     pub candidate_groups: Vec<String>,
+    /// What else the model says of it.
+    pub details: TaskDetails,
 }
 
 /// A timer to arm.

@@ -12,6 +12,7 @@ pub mod id;
 pub mod rejection;
 pub mod status;
 pub mod stimulus;
+pub mod task;
 pub mod time;
 pub mod variables;
 
@@ -26,5 +27,6 @@ pub use id::{
 pub use rejection::Rejection;
 pub use status::{LifecycleState, Status, SubStatus};
 pub use stimulus::Stimulus;
+pub use task::TaskDetails;
 pub use time::Timestamp;
 pub use variables::{Json, Variables};

@@ -53,6 +53,9 @@ pub enum Stimulus {
         /// The tenant.
         #[n(6)]
         tenant: String,
+        /// Who sent it.
+        #[n(7)]
+        from: Option<Cause>,
     },
     /// Deliver a matched message to the instance that waits.
     #[n(2)]
@@ -81,6 +84,9 @@ pub enum Stimulus {
         /// When the message stops waiting for a taker, should this one refuse it.
         #[n(7)]
         expires_at: Timestamp,
+        /// Who sent the message.
+        #[n(8)]
+        from: Option<Cause>,
     },
     /// A job outcome, from a worker that holds the lease.
     #[n(3)]
@@ -158,6 +164,9 @@ pub enum Stimulus {
         /// The instance that threw it, which has taken it already.
         #[n(3)]
         thrown_by: Option<InstanceKey>,
+        /// Who threw it.
+        #[n(4)]
+        from: Option<Cause>,
     },
     /// Deliver a broadcast signal to an instance that waits.
     #[n(8)]
@@ -177,6 +186,9 @@ pub enum Stimulus {
         /// Its payload.
         #[n(4)]
         variables: Variables,
+        /// Who threw it.
+        #[n(5)]
+        from: Option<Cause>,
     },
     /// A called instance has something to tell its caller.
     #[n(9)]
@@ -287,6 +299,9 @@ pub enum JobOutcome {
         #[n(2)]
         variables: Variables,
     },
+    /// Whoever did it is gone, and nobody knows how far it came.
+    #[n(3)]
+    Lost,
 }
 
 impl Stimulus {

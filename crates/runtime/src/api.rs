@@ -240,6 +240,8 @@ pub struct LeasedJob {
 pub struct StarterView {
     /// The process id.
     pub process_id: String,
+    /// The tenant.
+    pub tenant_id: String,
     /// The version that owns it.
     pub version: u32,
     /// The start event.

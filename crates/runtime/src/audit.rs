@@ -48,11 +48,18 @@ impl Outbox {
     }
 }
 
+/// Tells the log of an entry, and gives what it was told.
+pub(crate) fn log(row: &AuditRow) -> String {
+    let text = serde_json::to_string(row).unwrap_or_default();
+    tracing::info!(event = "Audit", audit = text, "audit");
+    text
+}
+
 impl Shared {
-    /// Writes an audit entry: durable when this returns, or logged and kept for later.
+    /// Writes an audit entry: durable when this returns, or logged and kept for later. For what has no commit of its own
+    /// that could take it along.
     pub(crate) async fn write_audit(&self, row: AuditRow) {
-        let text = serde_json::to_string(&row).unwrap_or_default();
-        tracing::info!(event = "Audit", audit = text, "audit");
+        let text = log(&row);
         self.observers.tell_audit(&row);
         if self.outbox.len() > 0 {
             // Behind those that wait: the trail keeps its order.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::CompileOptions;
+use tidegate_engine::{CompileOptions, ScriptCheck};
 use tidegate_model::Diagnostic;
 use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
 use tokio_util::sync::CancellationToken;
@@ -107,6 +107,22 @@ impl Builder {
     /// Script formats that a handler of the job type `script` runs.
     pub fn script_formats(mut self, formats: Vec<String>) -> Self {
         self.compile.script_formats = formats;
+        self
+    }
+
+    /// Lets `check` read each script of these formats when it is deployed: what it finds refuses the deployment.
+    pub fn script_check(mut self, check: ScriptCheck) -> Self {
+        self.compile.script_check = Some(check);
+        self
+    }
+
+    /// Lets jobs of `job_type` stand in for Java code that a model names: a class by its name (`com.example.Pay`), a
+    /// delegate expression or an expression by what is inside of it (`payService` for `${payService}`). Without, such
+    /// a model is refused. As long as models that need it are deployed, every runtime on the store must have it.
+    pub fn delegate(mut self, java: &str, job_type: &str) -> Self {
+        self.compile
+            .delegates
+            .insert(java.to_owned(), job_type.to_owned());
         self
     }
 

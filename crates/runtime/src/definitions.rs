@@ -101,15 +101,15 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
         None => Compiled::default(),
     };
     let mut diagnostics = parsed.diagnostics;
+    // A broken reference is an error of the structure; what it means for the semantics adds nothing.
     let told: HashSet<(u32, u32)> = diagnostics
         .iter()
-        .filter(|d| d.is_error())
+        .filter(|d| d.is_error() && is_about_reference(d))
         .map(|d| (d.line, d.column))
         .collect();
-    // A broken reference is an error of the structure; what it means for the semantics adds nothing.
     compiled
         .diagnostics
-        .retain(|d| !told.contains(&(d.line, d.column)));
+        .retain(|d| !(is_about_reference(d) && told.contains(&(d.line, d.column))));
     diagnostics.append(&mut compiled.diagnostics);
     for diagnostic in &mut diagnostics {
         diagnostic.resource = name.to_owned();
@@ -120,6 +120,19 @@ pub(crate) fn compile(name: &str, bytes: &[u8], options: &CompileOptions) -> Com
     }
     compiled.diagnostics = diagnostics;
     compiled
+}
+
+/// True if it says that a reference is missing, or leads nowhere or to the wrong thing.
+fn is_about_reference(diagnostic: &Diagnostic) -> bool {
+    const CODES: [&str; 6] = [
+        "missing-reference",
+        "dangling-reference",
+        "external-reference",
+        "wrong-reference-kind",
+        "boundary-host-not-activity",
+        "flow-crosses-scope",
+    ];
+    CODES.contains(&diagnostic.code.as_str())
 }
 
 impl Definitions {
@@ -180,7 +193,12 @@ impl Definitions {
                 format!("resource {} of definition {} is missing", row.resource, row.key),
             )
         })?;
-        let compiled = compile(&row.resource_name, &bytes, &self.options);
+        // What was deployed once was checked then, and its scripts say for themselves what is wrong with them.
+        let options = CompileOptions {
+            script_check: None,
+            ..self.options.clone()
+        };
+        let compiled = compile(&row.resource_name, &bytes, &options);
         let definition = compiled
             .definitions
             .into_iter()

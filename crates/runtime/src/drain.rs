@@ -15,7 +15,7 @@ use crate::gate::Closing;
 use crate::ingress::Sources;
 use crate::owner::{CutReport, CutRequest, Message, Owners, Running};
 use crate::plan;
-use crate::shared::Shared;
+use crate::shared::{Counters, Shared};
 use crate::spill::{self, Spilled};
 use crate::status::{CycleReport, DrainOutcome, DrainResult, DrainTrigger, Fate};
 use crate::tasks::Tasks;
@@ -218,11 +218,17 @@ impl Drain {
         let mut persisted = waited;
         if !was_idle {
             let request = self.request(is_forced, waited + plan::results_within(options));
-            self.owners.tell_all(|| Message::Cut(request.clone()));
-            self.wait_for_idle(Some(request.results_until)).await;
+            let until = request.results_until;
+            let cutting = self.cut(&request);
+            tokio::select! {
+                biased;
+                _ = self.wait_for_idle(Some(until)) => {}
+                () = all_settled(cutting) => {}
+            }
             settled = Instant::now();
             cut = self.finish_cut(waited + plan::marks_within(options)).await;
             persisted = Instant::now();
+            self.tell_pace(cut.len(), persisted - settled);
         } else {
             // What came to rest early may have lost a commit on the way: its owner knows.
             cut.extend(self.finish_cut(waited + plan::marks_within(options)).await);
@@ -275,6 +281,7 @@ impl Drain {
         let writing = spill::on_disk(path.clone(), move |path| spill::write(path, &unsaved));
         match tokio::time::timeout(LONGEST_SPILL, writing).await {
             Ok(Ok(())) => {
+                Counters::add(&self.shared.counters.spilled, count as u64);
                 tracing::warn!(count, path = %path.display(), "interruptions are in the spill file; the next start takes them up")
             }
             Ok(Err(error)) => {
@@ -360,6 +367,32 @@ impl Drain {
         }
     }
 
+    /// Has every owner cut its cycles. Each tells when none of its handlers runs any more.
+    fn cut(&self, request: &CutRequest) -> Vec<oneshot::Receiver<()>> {
+        let tell = |owner| {
+            let (sender, settled) = oneshot::channel();
+            self.owners.send_to(owner, Message::Cut(request.clone(), sender));
+            settled
+        };
+        (0..self.owners.count()).map(tell).collect()
+    }
+
+    /// Says what saving the outcomes took of the time that is kept for it.
+    fn tell_pace(&self, cycles: usize, took: Duration) {
+        let kept = plan::time_for_marks(&self.shared.options);
+        let (took_ms, kept_ms) = (took.as_millis() as u64, kept.as_millis() as u64);
+        if took > kept {
+            tracing::warn!(
+                cycles,
+                took_ms,
+                kept_ms,
+                "saving the outcomes of cut cycles took longer than the time that is kept for it: make `persist-reserve` larger"
+            );
+        } else {
+            tracing::info!(cycles, took_ms, kept_ms, "the outcomes of cut cycles are saved");
+        }
+    }
+
     async fn finish_cut(&self, give_up_at: Instant) -> Vec<CutReport> {
         let mut waiting = Vec::new();
         for owner in 0..self.owners.count() {
@@ -436,6 +469,14 @@ impl Drain {
         row.after = serde_json::to_string(&outcome.overall_result).ok();
         // The store may be what fails: then the entry is in the log, and the wait for it is short.
         self.shared.write_audit(row).await;
+    }
+}
+
+/// Ends when all of them have told.
+async fn all_settled(owners: Vec<oneshot::Receiver<()>>) {
+    for owner in owners {
+        // An owner that has ended has no handlers.
+        let _ = owner.await;
     }
 }
 

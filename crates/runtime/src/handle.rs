@@ -8,6 +8,7 @@ use tidegate_store::{IncidentFilter, IncidentRow, InstanceRow, Page};
 use tokio::time::Instant;
 
 use crate::api::{InstanceDetail, Started, Token, Wait};
+use crate::builder::blocking;
 use crate::error::Error;
 use crate::observe::{Observation, ObserveOptions};
 use crate::runtime::Runtime;
@@ -82,7 +83,10 @@ impl InstanceHandle {
     /// # Errors
     /// As [`InstanceHandle::state`].
     pub async fn row(&self) -> Result<InstanceRow, Error> {
-        self.runtime.instance_row(self.key).await
+        let (store, key) = (self.runtime.shared().store.clone(), self.key);
+        blocking(move || store.instance(key))
+            .await?
+            .ok_or(Error::NoSuchInstance(key))
     }
 
     /// Where its tokens are.

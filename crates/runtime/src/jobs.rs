@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use tidegate_model::ElementInstanceKey;
 use tidegate_store::{Batch, Commit, CommitError, Expect, JobRow, JobState, LeaseRequest, Write};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::api::{ActivateJobs, DEFAULT_TENANT, LeasedJob};
+use crate::builder::blocking;
 use crate::error::Error;
 use crate::parts::Part;
 use crate::runtime::Runtime;
@@ -46,9 +48,11 @@ impl Runtime {
             }
             let is_open = tenant_gate.read().is_accepting();
             if state.is_accepting() && is_open && self.shared().switches.worker.is_on() {
-                let jobs = self.lease(&request).await?;
-                if !jobs.is_empty() {
-                    return Ok(jobs);
+                match self.lease(&request).await? {
+                    Found::Jobs(jobs) => return Ok(jobs),
+                    // There may be more behind those.
+                    Found::OnlyLost => continue,
+                    Found::Nothing => {}
                 }
             }
             if Instant::now() >= until {
@@ -63,13 +67,18 @@ impl Runtime {
         }
     }
 
-    async fn lease(&self, request: &ActivateJobs) -> Result<Vec<LeasedJob>, Error> {
+    async fn lease(&self, request: &ActivateJobs) -> Result<Found, Error> {
         let now = self.shared().now();
         let lease_ms = i64::try_from(request.lease.as_millis()).unwrap_or(i64::MAX);
         let lease = LeaseRequest {
             job_type: request.job_type.clone(),
             tenant: request.tenant.as_deref().unwrap_or(DEFAULT_TENANT).into(),
             worker: request.worker.clone(),
+            except: self
+                .shared()
+                .definitions
+                .gates
+                .paused_definitions(request.tenant.as_deref().unwrap_or(DEFAULT_TENANT)),
             limit: request.max_jobs.min(MOST_JOBS),
             lease_token: uuid::Uuid::new_v4().simple().to_string(),
             now,
@@ -93,6 +102,7 @@ impl Runtime {
                         shared,
                         token: lease_token,
                         rows: outcome.leased,
+                        lapsed: outcome.lapsed,
                     }),
                     Err(error) => Err(error),
                 });
@@ -100,23 +110,29 @@ impl Runtime {
                 let _ = sender.send(leased);
             }),
         });
-        let leased = match receiver.await {
+        let mut leased = match receiver.await {
             Ok(Some(Ok(leased))) => leased,
             Ok(Some(Err(error @ CommitError::Failed { .. }))) => {
                 self.shared().note_health(Some(&error));
                 let CommitError::Failed { error, .. } = error else {
-                    return Ok(Vec::new());
+                    return Ok(Found::Nothing);
                 };
                 return Err(error.into());
             }
-            Ok(Some(Err(CommitError::Refused(_))) | None) => return Ok(Vec::new()),
+            Ok(Some(Err(CommitError::Refused(_))) | None) => return Ok(Found::Nothing),
             Err(_) => return Err(Error::Stopped),
         };
         if !self.quiescence().is_accepting() {
             // The gate closed while they were fetched: they go back as this is dropped.
-            return Ok(Vec::new());
+            return Ok(Found::Nothing);
         }
-        let leased = leased.taken().into_iter().map(|row| LeasedJob {
+        leased.give_back_paused();
+        let had_lost = self.lose(&mut leased).await?;
+        let rows = leased.taken();
+        if rows.is_empty() {
+            return Ok(if had_lost { Found::OnlyLost } else { Found::Nothing });
+        }
+        let jobs = rows.into_iter().map(|row| LeasedJob {
             job: row.key,
             lease_token: token.clone(),
             job_type: row.job_type.to_string(),
@@ -129,8 +145,42 @@ impl Runtime {
             retries: row.retries,
             lease_until: until,
         });
-        Ok(leased.collect())
+        Ok(Found::Jobs(jobs.collect()))
     }
+
+    /// Jobs whose worker said nothing until its lease ended are not simply given to another where the model has more to
+    /// say about lost work. True if there were any.
+    async fn lose(&self, leased: &mut Leased) -> Result<bool, Error> {
+        if leased.lapsed.is_empty() {
+            return Ok(false);
+        }
+        let (shared, rows) = (self.shared().clone(), leased.rows.clone());
+        let lapsed = leased.lapsed.clone();
+        let lost = blocking(move || {
+            let mut lost = Vec::new();
+            for row in rows.into_iter().filter(|row| lapsed.contains(&row.key)) {
+                let loaded = shared.definitions.get(&*shared.store, row.definition)?;
+                if loaded.is_some_and(|loaded| loaded.definition.is_unsafe_to_rerun(&row.element_id)) {
+                    lost.push(row);
+                }
+            }
+            Ok(lost)
+        });
+        let lost = lost.await?;
+        for row in &lost {
+            self.lose_job(row, &leased.token).await?;
+            leased.rows.retain(|kept| kept.key != row.key);
+        }
+        Ok(!lost.is_empty())
+    }
+}
+
+/// What a look for jobs came to.
+enum Found {
+    Jobs(Vec<LeasedJob>),
+    /// Only such as are lost, and not for a worker any more.
+    OnlyLost,
+    Nothing,
 }
 
 /// Leased jobs on their way to who asked. Dropped on the way, they go back.
@@ -138,6 +188,8 @@ struct Leased {
     shared: Arc<Shared>,
     token: String,
     rows: Vec<JobRow>,
+    /// Those whose lease had ended without a word.
+    lapsed: Vec<ElementInstanceKey>,
 }
 
 impl Leased {
@@ -145,10 +197,32 @@ impl Leased {
     fn taken(mut self) -> Vec<JobRow> {
         std::mem::take(&mut self.rows)
     }
+
+    /// Those whose part was paused while they were fetched stay where they are.
+    fn give_back_paused(&mut self) {
+        let gates = &self.shared.definitions.gates;
+        let is_paused = |row: &JobRow| {
+            let (tenant, process_id) = (row.tenant.to_string(), row.process_id.to_string());
+            let tenant_gate = gates.of(&Part::tenant(tenant.as_str()));
+            let parts = [tenant_gate, gates.of(&Part::Definition { tenant, process_id })];
+            parts.iter().any(|gate| !gate.read().is_accepting())
+        };
+        let rows = std::mem::take(&mut self.rows);
+        let (paused, kept) = rows.into_iter().partition(is_paused);
+        self.rows = paused;
+        self.give_back();
+        self.rows = kept;
+    }
 }
 
 impl Drop for Leased {
     fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Leased {
+    fn give_back(&mut self) {
         if self.rows.is_empty() {
             return;
         }
@@ -157,13 +231,21 @@ impl Drop for Leased {
                 job: row.key,
                 token: self.token.clone(),
             }];
-            let row = JobRow {
-                state: JobState::Available,
-                worker: None,
-                lease_token: None,
-                lease_until: None,
-                not_before: self.shared.now(),
-                ..row
+            let now = self.shared.now();
+            let row = match self.lapsed.contains(&row.key) {
+                // It is as much without a word as before.
+                true => JobRow {
+                    lease_until: Some(now),
+                    ..row
+                },
+                false => JobRow {
+                    state: JobState::Available,
+                    worker: None,
+                    lease_token: None,
+                    lease_until: None,
+                    not_before: now,
+                    ..row
+                },
             };
             Commit {
                 expect,

@@ -53,11 +53,12 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
-pub mod handle;
+pub mod figures;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
 }
+pub mod handle;
 pub mod ingress;
 mod janitor;
 mod jobs;
@@ -65,6 +66,7 @@ mod life;
 pub mod observe;
 pub mod options;
 mod owner;
+mod pace;
 pub mod parts;
 mod pause;
 pub mod plan;
@@ -92,6 +94,7 @@ pub use error::Error;
 pub use handle::InstanceHandle;
 pub use life::{Engine, EngineState};
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+pub use query::Subject;
 pub use runtime::Runtime;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use shutdown::{ShutdownMode, ShutdownReport};

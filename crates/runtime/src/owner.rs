@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
-use tidegate_store::{CommitResult, InstanceRow, StimulusRow, TimerRow};
+use tidegate_store::{AuditRow, CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -67,8 +67,14 @@ pub(crate) enum Message {
     TimersDue(Vec<TimerRow>),
     /// Bring an instance back that was cut, or that a crash left executing. Answers false if the gate is closed.
     Recover(Box<InstanceRow>, oneshot::Sender<bool>),
-    /// A control command: needs no permit.
-    Control(InstanceKey, Box<Command>, Reply<InstanceRow>),
+    /// A control command: needs no permit. An audit entry goes into its commit, if it changes
+    /// anything.
+    Control(
+        InstanceKey,
+        Box<Command>,
+        Option<Box<AuditRow>>,
+        Reply<InstanceRow>,
+    ),
     /// Tell when the instance has ended.
     AwaitEnd(InstanceKey, Reply<Started>),
     /// An in-process activity is done.
@@ -90,8 +96,8 @@ pub(crate) enum Message {
     Opened,
     /// Answer once everything before this was handled.
     Barrier(oneshot::Sender<()>),
-    /// Cut live cycles: no new handler starts, stop tokens fire.
-    Cut(CutRequest),
+    /// Cut live cycles: no new handler starts, stop tokens fire. Tells when no handler runs any more.
+    Cut(CutRequest, oneshot::Sender<()>),
     /// Mark what is still live as interrupted and tell what became of every cut cycle, at the latest at this time.
     FinishCut(Instant, oneshot::Sender<Vec<CutReport>>),
     /// Mark an instance whose interruption an earlier generation could only spill.
@@ -221,7 +227,7 @@ pub(crate) struct Owner {
     /// Commits of the round that belong to no resident.
     loose: Vec<commit::Prepared>,
     /// Batches whose outcome is not known yet.
-    in_flight: HashMap<u64, Vec<commit::Then>>,
+    in_flight: HashMap<u64, (Instant, Vec<commit::Then>)>,
     next_ticket: u64,
     next_incarnation: u64,
     next_run: u64,
@@ -371,7 +377,9 @@ impl Owner {
             Message::Queued(rows) => self.queued(rows),
             Message::TimersDue(rows) => self.pending.add_timers(rows),
             Message::Recover(row, done) => self.recover(*row, done),
-            Message::Control(instance, command, reply) => self.control(instance, *command, reply),
+            Message::Control(instance, command, audit, reply) => {
+                self.control(instance, *command, audit, reply);
+            }
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
             Message::ActivityDone {
                 instance,
@@ -383,7 +391,7 @@ impl Owner {
             Message::Committed(ticket, results) => self.committed(ticket, results),
             Message::Opened => self.opened(),
             Message::Barrier(done) => self.barriers.push(done),
-            Message::Cut(request) => self.begin_cut(request),
+            Message::Cut(request, settled) => self.begin_cut(request, settled),
             Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
             Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
             Message::Stop => self.is_stopping = true,

@@ -43,6 +43,13 @@ impl Part {
         }
     }
 
+    /// The tenant that it is, or is in.
+    pub fn of_tenant(&self) -> &str {
+        match self {
+            Self::Definition { tenant, .. } | Self::Tenant { tenant } => tenant,
+        }
+    }
+
     /// A tenant.
     pub fn tenant(tenant: impl Into<String>) -> Self {
         Self::Tenant {
@@ -120,6 +127,18 @@ impl Gates {
             return gate.clone();
         }
         self.by_part.write().entry(part.clone()).or_default().clone()
+    }
+
+    /// The process ids of a tenant that are paused altogether.
+    pub(crate) fn paused_definitions(&self, of_tenant: &str) -> Vec<String> {
+        let by_part = self.by_part.read();
+        let paused = by_part.iter().filter_map(|(part, gate)| match part {
+            Part::Definition { tenant, process_id } if tenant == of_tenant && !gate.read().is_accepting() => {
+                Some(process_id.clone())
+            }
+            Part::Definition { .. } | Part::Tenant { .. } => None,
+        });
+        paused.collect()
     }
 }
 

@@ -19,6 +19,47 @@ pub struct DrainPlan {
     pub at_most_ms: u64,
     /// How long the host may take to stop, where it says so, in milliseconds.
     pub host_grace_ms: Option<u64>,
+    /// Whether the reserve would do now; none where no runtime was asked.
+    pub reserve: Option<ReserveCheck>,
+}
+
+/// What saving the outcomes of the present cycles would take of the time that is kept for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReserveCheck {
+    /// Cycles that are live.
+    pub live_cycles: u64,
+    /// The time that is kept for their outcomes, in milliseconds: what the reserve has left once results no longer count.
+    pub kept_ms: u64,
+    /// What it takes, as measured on this runtime's own commits, in milliseconds. None before the first one.
+    pub expected_ms: Option<u64>,
+    /// Whether that is enough. None before anything was measured.
+    pub is_enough: Option<bool>,
+}
+
+impl fmt::Display for ReserveCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            live_cycles, kept_ms, ..
+        } = self;
+        match (self.expected_ms, self.is_enough) {
+            (Some(expected_ms), Some(is_enough)) => {
+                let verdict = match is_enough {
+                    true => "that is enough",
+                    false => "that is not enough: make `persist-reserve` larger",
+                };
+                write!(
+                    f,
+                    "Saving the outcomes of {live_cycles} live cycles takes about {expected_ms} ms as measured; \
+                     {kept_ms} ms are kept for it: {verdict}."
+                )
+            }
+            _ => write!(
+                f,
+                "{kept_ms} ms are kept for saving outcomes; nothing has been committed yet to measure it by."
+            ),
+        }
+    }
 }
 
 /// One step of a drain.
@@ -47,6 +88,10 @@ impl fmt::Display for DrainPlan {
         match self.host_grace_ms {
             Some(grace) => write!(f, ", inside the host's grace of {grace} ms."),
             None => write!(f, "; the host's grace is not known."),
+        }?;
+        match &self.reserve {
+            Some(reserve) => write!(f, "\n{reserve}"),
+            None => Ok(()),
         }
     }
 }
@@ -70,6 +115,11 @@ pub(crate) fn marks_within(options: &Options) -> Duration {
     }
 }
 
+/// What is kept for saving the outcomes of cut cycles once their results no longer count.
+pub(crate) fn time_for_marks(options: &Options) -> Duration {
+    marks_within(options).saturating_sub(results_within(options))
+}
+
 /// All that comes after the effective deadline.
 fn reserve(options: &Options) -> Duration {
     options
@@ -82,7 +132,20 @@ impl Runtime {
     pub fn drain_plan(&self) -> DrainPlan {
         let sources = self.inner().sources.status().into_iter();
         let names: Vec<String> = sources.map(|source| source.name).collect();
-        DrainPlan::of(&self.shared().options, &names)
+        let shared = self.shared();
+        let kept = time_for_marks(&shared.options);
+        let live_cycles = self.quiescence().live();
+        let expected = shared.pace.expected(live_cycles);
+        let ms = |duration: Duration| duration.as_millis() as u64;
+        DrainPlan {
+            reserve: Some(ReserveCheck {
+                live_cycles,
+                kept_ms: ms(kept),
+                expected_ms: expected.map(ms),
+                is_enough: expected.map(|expected| expected <= kept),
+            }),
+            ..DrainPlan::of(&shared.options, &names)
+        }
     }
 }
 
@@ -138,6 +201,7 @@ impl DrainPlan {
             steps,
             at_most_ms: ms(deadline + reserve(options)),
             host_grace_ms: options.host_grace.map(ms),
+            reserve: None,
         }
     }
 }

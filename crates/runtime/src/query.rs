@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events, history};
-use tidegate_model::{DefinitionKey, InstanceKey};
+use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
     AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, IncidentFilter, IncidentRow,
     InstanceFilter, InstanceRow, Page, UserTaskFilter, UserTaskRow,
@@ -13,6 +13,34 @@ use crate::api::{InstanceDetail, StarterView, Token, Wait};
 use crate::builder::blocking;
 use crate::error::Error;
 use crate::runtime::Runtime;
+
+/// Something that belongs to a tenant, by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// An instance.
+    Instance(InstanceKey),
+    /// A definition, unregistered ones included.
+    Definition(DefinitionKey),
+    /// An open job.
+    Job(ElementInstanceKey),
+    /// An open user task.
+    UserTask(ElementInstanceKey),
+    /// An open incident.
+    Incident(IncidentKey),
+}
+
+impl Subject {
+    /// The answer when it is not there.
+    pub fn missing(self) -> Error {
+        match self {
+            Self::Instance(key) => Error::NoSuchInstance(key),
+            Self::Definition(key) => Error::NoSuchDefinition(key),
+            Self::Job(key) => Error::NoSuchJob(key.get()),
+            Self::UserTask(key) => Error::NoSuchUserTask(key.get()),
+            Self::Incident(key) => Error::NoSuchIncident(key),
+        }
+    }
+}
 
 impl Runtime {
     /// Instances that match, newest first.
@@ -127,6 +155,24 @@ impl Runtime {
         found.await?.ok_or(Error::NoSuchInstance(key))
     }
 
+    /// The tenant of what is there.
+    ///
+    /// # Errors
+    /// It is not there; the store cannot be read.
+    pub async fn tenant_of(&self, subject: Subject) -> Result<Arc<str>, Error> {
+        let store = self.shared().store.clone();
+        let found = blocking(move || {
+            Ok(match subject {
+                Subject::Instance(key) => store.instance(key)?.map(|row| row.tenant),
+                Subject::Definition(key) => store.definition(key)?.map(|row| row.tenant),
+                Subject::Job(key) => store.job(key)?.map(|row| row.tenant),
+                Subject::UserTask(key) => store.user_task(key)?.map(|row| row.tenant),
+                Subject::Incident(key) => store.incident(key)?.map(|row| row.tenant),
+            })
+        });
+        found.await?.ok_or_else(|| subject.missing())
+    }
+
     /// Definitions, newest first.
     ///
     /// # Errors
@@ -183,6 +229,7 @@ impl Runtime {
                 };
                 StarterView {
                     process_id: loaded.row.process_id.to_string(),
+                    tenant_id: loaded.row.tenant.to_string(),
                     version: loaded.row.version,
                     start_element_id: loaded.definition.element(starter.element).id.to_string(),
                     kind: kind.to_owned(),

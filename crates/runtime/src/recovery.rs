@@ -11,10 +11,24 @@ use tokio_util::sync::CancellationToken;
 use crate::owner::{Message, Owners};
 use crate::shared::Shared;
 
+/// What recovery looks for.
+const WAITING: [SubStatus; 3] = [
+    SubStatus::Executing,
+    SubStatus::Interrupted,
+    SubStatus::Cancelling,
+];
+
 /// Recovers what an earlier generation left, in batches; waits while the gate is closed.
 pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
     let mut after: Option<InstanceKey> = None;
     let mut counts = (0_u64, 0_u64);
+    // What this generation starts meanwhile may be counted along; it is not waited for.
+    let store = shared.store.clone();
+    let all = match crate::tasks::blocking(move || store.counts()).await {
+        Ok(Ok(counts)) => WAITING.iter().map(|of| counts[usize::from(of.code())]).sum(),
+        Ok(Err(_)) | Err(_) => 0,
+    };
+    shared.recovering.store(0, all);
     loop {
         if !wait_until_open(&shared, &stop).await {
             return;
@@ -57,6 +71,7 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
                 }
                 Ok(false) => refused_from = refused_from.or(Some(last)),
             }
+            shared.recovering.store(counts.0 + counts.1, all);
             last = Some(key);
         }
         after = match refused_from {
@@ -66,6 +81,7 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
             None => last,
         };
     }
+    shared.recovering.end();
     if counts != (0, 0) {
         tracing::info!(interrupted = counts.0, crashed = counts.1, "recovery is done");
     }

@@ -13,6 +13,7 @@ use crate::activity::Activities;
 use crate::audit::Outbox;
 use crate::clock::Clock;
 use crate::definitions::Definitions;
+use crate::figures::Recovering;
 use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
@@ -20,6 +21,7 @@ use crate::life::Life;
 use crate::observe::Observers;
 use crate::options::Options;
 use crate::owner::Running;
+use crate::pace::Pace;
 use crate::request;
 use crate::status::CycleReport;
 use crate::tasks::Stragglers;
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) definitions: Definitions,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
+    /// How fast the store takes commits.
+    pub(crate) pace: Pace,
     /// The depth of the stimulus queue.
     pub(crate) queue_depth: AtomicU64,
     pub(crate) store_health: Mutex<Option<StoreError>>,
@@ -64,6 +68,8 @@ pub(crate) struct Shared {
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
+    /// How far recovery is.
+    pub(crate) recovering: Recovering,
     /// True once recovery has ended.
     pub(crate) recovered: watch::Sender<bool>,
 }
@@ -84,6 +90,13 @@ pub(crate) struct Counters {
     pub(crate) crash_recovered: AtomicU64,
     pub(crate) interrupted_recovered: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
+    /// Stimuli that were made durable and not executed at once.
+    pub(crate) accepted_for_later: AtomicU64,
+    /// Activities that were put aside as incidents.
+    pub(crate) quarantined: AtomicU64,
+    /// Interruptions in the spill file, and those taken up from it.
+    pub(crate) spilled: AtomicU64,
+    pub(crate) spilled_taken_up: AtomicU64,
 }
 
 impl Counters {
@@ -136,6 +149,7 @@ impl Shared {
             definitions,
             timers: Timers::default(),
             counters: Counters::default(),
+            pace: Pace::default(),
             queue_depth: AtomicU64::new(0),
             store_health: Mutex::new(None),
             registry,
@@ -150,6 +164,7 @@ impl Shared {
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),
+            recovering: Recovering::default(),
             recovered: watch::Sender::new(false),
         }
     }

@@ -11,7 +11,7 @@ use tidegate_model::{InstanceKey, Interruption};
 use tokio::sync::oneshot;
 
 use crate::owner::{Message, Owners};
-use crate::shared::Shared;
+use crate::shared::{Counters, Shared};
 
 /// One interruption that no commit holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +103,7 @@ pub(crate) async fn take_up(shared: &Arc<Shared>, owners: &Owners) {
         tracing::error!(path = %path.display(), "not every spilled interruption could be brought to the store; the file stays");
         return;
     }
+    Counters::add(&shared.counters.spilled_taken_up, count as u64);
     tracing::info!(count, "spilled interruptions are in the store now");
     if let Err(error) = on_disk(path.clone(), |path| std::fs::remove_file(path)).await {
         tracing::warn!(path = %path.display(), "the spill file could not be removed; what it says is known: {error}");

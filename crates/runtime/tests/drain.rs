@@ -752,6 +752,56 @@ async fn case_031_case_032_what_waits_is_left_alone() {
         .unwrap();
 }
 
+/// As long as a test may ever take, so that nobody waits for it.
+const NEVER: Duration = Duration::from_secs(3_600);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d06_d13_settling_ends_with_the_last_handler_and_not_with_the_reserve() {
+    let options = Options {
+        persist_reserve: NEVER,
+        ..within(Duration::from_millis(10))
+    };
+    let stand = stand_with(|b| b.options(options)).await;
+    stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
+    // Of these one stops in the middle of an instance that has more to do.
+    let steps = [
+        ("a", task("a", "demo.sleep", &[("duration", "PT1H")])),
+        ("b", task("b", "demo.noop", &[])),
+    ];
+    stand.deploy(line("two", &steps)).await;
+    for process in ["slow", "two", "slow"] {
+        stand.start(process, "{}").await;
+    }
+    let outcome = stand.runtime.drain(STOP).await;
+    assert_eq!(outcome.execution_cycles_force_cancelled_count, 3);
+    assert_eq!(outcome.execution_cycles_abandoned_count, 0);
+    // The reserve would have been an hour: that this is reached is the point.
+    assert!(outcome.settle_phase_duration < NEVER / 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_says_whether_the_reserve_is_enough_for_what_is_live() {
+    let stand = stand_with(|b| b.options(strictly(Duration::from_secs(1)))).await;
+    let reserve = stand.runtime.drain_plan().reserve.unwrap();
+    assert_eq!(reserve.live_cycles, 0);
+    assert_eq!(
+        reserve.kept_ms, 150,
+        "results count for half of it, the last fifth is for the way out"
+    );
+    stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
+    let key = stand.start("slow", "{}").await.instance;
+    let plan = stand.runtime.drain_plan();
+    let reserve = plan.reserve.clone().unwrap();
+    assert_eq!(reserve.live_cycles, 1);
+    let expected = reserve.expected_ms.expect("a commit was measured");
+    assert_eq!(reserve.is_enough, Some(expected <= reserve.kept_ms));
+    assert!(
+        plan.to_string().contains("Saving the outcomes of 1 live cycles"),
+        "{plan}"
+    );
+    stand.runtime.cancel(key, None, "op").await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plan_can_be_printed_and_lies_inside_the_grace() {
     let options = Options {

@@ -245,6 +245,53 @@ async fn a_thrown_message_reaches_another_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_an_instance_sends_twice_under_one_id_arrives_once() {
+    let stand = stand().await;
+    stand.deploy(waits_for_message("waits", 2)).await;
+    let sends = |id: &str| {
+        format!(
+            r#"<bpmn:sendTask id="{id}" messageRef="m"><bpmn:extensionElements><zeebe:publishMessage correlationKey="=key" messageId="=&quot;order-&quot; + key"/></bpmn:extensionElements></bpmn:sendTask>"#
+        )
+    };
+    let body = format!(
+        r#"<bpmn:startEvent id="start"/>{}{}<bpmn:endEvent id="end"/>{}{}{}"#,
+        sends("first"),
+        sends("second"),
+        flow("start", "first"),
+        flow("first", "second"),
+        flow("second", "end")
+    );
+    let message = r#"<bpmn:message id="m" name="go"/>"#;
+    stand.deploy(process_with("sends", message, &body)).await;
+    let waiting = stand.start("waits", r#"{"key": "k7"}"#).await.instance;
+    let sender = stand.run("sends", r#"{"key": "k7"}"#).await.instance;
+    assert_eq!(stand.times(sender, "MessagePublished second").await, 1);
+    // What comes from outside stands behind them in the line, and is known by the same id.
+    let mut again = support::message("go", "k7", "{}");
+    again.message_id = Some("order-k7".to_owned());
+    stand.runtime.publish(again).await.unwrap();
+    let one = |events: &[String]| {
+        events
+            .iter()
+            .filter(|e| e.starts_with("MessageCorrelated"))
+            .count()
+    };
+    support::eventually("the first one arrives", async || {
+        one(&stand.events(waiting).await) == 1
+    })
+    .await;
+    // One without an id is another message, and comes behind all of them.
+    stand.publish("go", "k7", r#"{"last": true}"#).await;
+    stand.finished(waiting).await;
+    let ended = stand.runtime.instance(waiting).await.unwrap();
+    assert_eq!(
+        ended.variables.get("last").map(|value| value.text()),
+        Some("true")
+    );
+    assert_eq!(one(&stand.events(waiting).await), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_without_a_key_is_correlated_by_the_properties_of_the_model() {
     let stand = stand().await;
     let xml = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="urn:tests">

@@ -7,6 +7,7 @@
 mod foreign;
 mod oidc;
 mod permission;
+mod tenancy;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +23,8 @@ use subtle::ConstantTimeEq;
 pub(crate) use foreign::refuse_foreign_pages;
 pub use oidc::{Oidc, OidcOptions};
 pub use permission::{Permission, Permissions};
+pub(crate) use tenancy::Tenants;
+pub use tenancy::{Keyed, Tenancy};
 
 use crate::host::DEFAULT_SHELL;
 use crate::{App, Problem};
@@ -35,6 +38,8 @@ pub struct Identity {
     pub permissions: Permissions,
     /// The only shell that it knows of, in lower case; none for the whole host.
     pub shell: Option<Arc<str>>,
+    /// The only tenants that it knows of; none for all.
+    pub tenants: Option<Arc<[Arc<str>]>>,
 }
 
 impl Identity {
@@ -69,6 +74,7 @@ impl Credential {
             name: name.into(),
             permissions,
             shell: None,
+            tenants: None,
         };
         Self {
             digest: Sha256::digest(token.as_bytes()).into(),
@@ -80,6 +86,13 @@ impl Credential {
     #[must_use]
     pub fn of_shell(mut self, shell: &str) -> Self {
         self.identity.shell = Some(shell.to_ascii_lowercase().into());
+        self
+    }
+
+    /// For these tenants alone: what others have does not exist for it.
+    #[must_use]
+    pub fn of_tenants(mut self, tenants: &[String]) -> Self {
+        self.identity.tenants = Some(tenants.iter().map(|tenant| Arc::from(&**tenant)).collect());
         self
     }
 }
@@ -130,6 +143,7 @@ impl Auth {
                 name: "anonymous".into(),
                 permissions: Permissions::ALL,
                 shell: None,
+                tenants: None,
             });
         }
         let token = bearer(headers)?;
@@ -178,6 +192,7 @@ pub enum Reach {
 pub(crate) struct Needs {
     pub(crate) permission: Permission,
     pub(crate) reach: Reach,
+    pub(crate) tenancy: Tenancy,
 }
 
 /// Lets a request pass that shows an identity with the permission, for a shell that the identity may know of.
@@ -209,14 +224,17 @@ pub(crate) async fn check(
     let permission = needs.permission.name();
     if !identity.permissions.allow(needs.permission) {
         let detail = format!("`{}` lacks the permission `{permission}`", identity.name);
-        return Problem::new(StatusCode::FORBIDDEN, "permission-denied", detail).into_response();
+        return Problem::forbidden(detail).into_response();
     }
     if needs.reach == Reach::Host && identity.shell.is_some() {
         let detail = format!(
             "`{}` has `{permission}` for one shell alone, and this concerns all",
             identity.name
         );
-        return Problem::new(StatusCode::FORBIDDEN, "permission-denied", detail).into_response();
+        return Problem::forbidden(detail).into_response();
+    }
+    if let Err(refused) = tenancy::check(&app, &mut parts, &identity, needs.tenancy).await {
+        return refused.into_response();
     }
     let is_control = matches!(
         needs.permission,

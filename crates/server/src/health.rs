@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::Shell;
+use tidegate::figures::Figure;
 
-use crate::auth::{self, Needs, Permission, Reach};
+use crate::auth::{self, Needs, Permission, Reach, Tenancy};
 use crate::extract::{Caller, KnownShell};
 use crate::host::Stage;
 use crate::{App, Problem};
@@ -25,6 +26,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
     let needs = Needs {
         permission: Permission::RuntimeView,
         reach: Reach::Known,
+        tenancy: Tenancy::Whole,
     };
     let guard = from_fn_with_state((app.clone(), needs), auth::check);
     Router::new()
@@ -134,7 +136,7 @@ async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Respo
             "Instances that were cut and have not been resumed yet.",
         ),
     ];
-    let mut shells = Vec::new();
+    let (mut shells, mut figures) = (Vec::new(), Vec::new());
     let known = app.host.runtimes().into_iter();
     for (shell, runtime) in known.filter(|(shell, _)| caller.knows(shell.id())) {
         let quiescence = runtime.quiescence();
@@ -147,6 +149,7 @@ async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Respo
             status.as_ref().map(|status| status.stimulus_queue.depth),
             status.as_ref().map(|status| status.interrupted_instance_count),
         ];
+        figures.push((shell.id().to_owned(), runtime.figures()));
         shells.push((shell.id().to_owned(), values, counts));
     }
     for (position, (name, help)) in families.into_iter().enumerate() {
@@ -173,6 +176,28 @@ async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Respo
             );
         }
     }
+    write_figures(&mut text, &figures);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// What each runtime counts, one family after the other. Shells are named in the configuration, labels in the source.
+fn write_figures(text: &mut String, shells: &[(String, Vec<Figure>)]) {
+    let Some((_, first)) = shells.first() else { return };
+    let mut told = None;
+    for (position, family) in first.iter().enumerate() {
+        let Figure { name, help, kind, .. } = family;
+        if told != Some(name) {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {}", kind.word());
+            told = Some(name);
+        }
+        for (shell, figures) in shells {
+            let Some(figure) = figures.get(position) else {
+                continue;
+            };
+            let label = figure.label.map(|(label, value)| format!(",{label}=\"{value}\""));
+            let label = label.unwrap_or_default();
+            let _ = writeln!(text, "{name}{{shell=\"{shell}\"{label}}} {}", figure.value);
+        }
+    }
 }

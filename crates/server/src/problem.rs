@@ -56,6 +56,17 @@ impl Problem {
         Self::not_found("shell-not-found", format!("there is no shell `{name}`"))
     }
 
+    /// 403: who asks is known and may not do this.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "permission-denied", detail)
+    }
+
+    pub(crate) fn no_tenant(name: &str) -> Self {
+        const SHOWN: usize = 60;
+        let name: String = name.chars().take(SHOWN).collect();
+        Self::not_found("tenant-not-found", format!("there is no tenant `{name}`"))
+    }
+
     /// 503 with a time to come back after.
     pub fn unavailable(
         code: impl Into<Cow<'static, str>>,

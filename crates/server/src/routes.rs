@@ -27,7 +27,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 
 use crate::App;
-use crate::auth::{self, Needs, Permission, Reach};
+use crate::auth::{self, Keyed, Needs, Permission, Reach, Tenancy};
 
 /// One row of the table.
 pub struct Route {
@@ -39,6 +39,8 @@ pub struct Route {
     pub permission: Permission,
     /// What it is about.
     pub reach: Reach,
+    /// How it is kept inside a caller's tenants.
+    pub tenancy: Tenancy,
     register: Register,
 }
 
@@ -50,88 +52,121 @@ impl Route {
         self.reach = reach;
         self
     }
+
+    /// The key in the path belongs to a tenant.
+    fn of(mut self, keyed: Keyed) -> Self {
+        self.tenancy = Tenancy::Key(keyed);
+        self
+    }
+
+    fn about_caller(mut self) -> Self {
+        self.tenancy = Tenancy::Own;
+        self
+    }
+
+    /// The handler asks [`auth::Tenants`].
+    fn in_tenant(mut self) -> Self {
+        self.tenancy = Tenancy::Asked;
+        self
+    }
 }
 
 /// Every route of the API.
 pub fn table() -> Vec<Route> {
     use Permission::*;
     vec![
-        post("/deployments", DefinitionsWrite, deployments::deploy),
-        get("/process-definitions", DefinitionsRead, definitions::list),
-        get("/process-definitions/{key}", DefinitionsRead, definitions::one),
+        post("/deployments", DefinitionsWrite, deployments::deploy).in_tenant(),
+        get("/process-definitions", DefinitionsRead, definitions::list).in_tenant(),
+        get("/process-definitions/{key}", DefinitionsRead, definitions::one).of(Keyed::Definition),
         get(
             "/process-definitions/{key}/xml",
             DefinitionsRead,
             definitions::xml,
-        ),
+        )
+        .of(Keyed::Definition),
         delete(
             "/process-definitions/{key}",
             DefinitionsWrite,
             definitions::unregister,
-        ),
+        )
+        .of(Keyed::Definition),
         get(
             "/process-definitions/{key}/state",
             DefinitionsRead,
             definitions::state,
-        ),
-        get("/starters", DefinitionsRead, definitions::starters),
-        post("/process-instances", InstancesWrite, instances::start),
-        get("/process-instances", InstancesRead, instances::list),
-        get("/process-instances/{key}", InstancesRead, instances::one),
+        )
+        .of(Keyed::Definition),
+        get("/starters", DefinitionsRead, definitions::starters).in_tenant(),
+        post("/process-instances", InstancesWrite, instances::start).in_tenant(),
+        get("/process-instances", InstancesRead, instances::list).in_tenant(),
+        get("/process-instances/{key}", InstancesRead, instances::one).of(Keyed::Instance),
         get(
             "/process-instances/{key}/history",
             InstancesRead,
             instances::history,
-        ),
-        get("/process-instances/{key}/events", InstancesRead, observe::one),
-        get("/events", InstancesRead, observe::all),
+        )
+        .of(Keyed::Instance),
+        get("/process-instances/{key}/events", InstancesRead, observe::one).of(Keyed::Instance),
+        get("/events", InstancesRead, observe::all).in_tenant(),
         get(
             "/process-instances/{key}/variables",
             InstancesRead,
             instances::variables,
-        ),
+        )
+        .of(Keyed::Instance),
         patch(
             "/process-instances/{key}/variables",
             InstancesWrite,
             instances::set_variables,
-        ),
+        )
+        .of(Keyed::Instance),
         post(
             "/process-instances/{key}/cancel",
             InstancesWrite,
             instances::cancel,
-        ),
-        post("/messages", MessagesWrite, messages::publish),
-        post("/signals", MessagesWrite, signals::broadcast),
-        post("/jobs/activate", JobsWork, jobs::activate),
-        post("/jobs/{key}/complete", JobsWork, jobs::complete),
-        post("/jobs/{key}/fail", JobsWork, jobs::fail),
-        post("/jobs/{key}/error", JobsWork, jobs::error),
-        get("/user-tasks", TasksRead, user_tasks::list),
-        post("/user-tasks/{key}/claim", TasksWrite, user_tasks::claim),
-        post("/user-tasks/{key}/complete", TasksWrite, user_tasks::complete),
-        get("/incidents", IncidentsRead, incidents::list),
-        post("/incidents/{key}/retry", IncidentsWrite, incidents::retry),
-        post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry),
+        )
+        .of(Keyed::Instance),
+        post("/messages", MessagesWrite, messages::publish).in_tenant(),
+        post("/signals", MessagesWrite, signals::broadcast).in_tenant(),
+        post("/jobs/activate", JobsWork, jobs::activate).in_tenant(),
+        post("/jobs/{key}/complete", JobsWork, jobs::complete).of(Keyed::Job),
+        post("/jobs/{key}/fail", JobsWork, jobs::fail).of(Keyed::Job),
+        post("/jobs/{key}/error", JobsWork, jobs::error).of(Keyed::Job),
+        get("/user-tasks", TasksRead, user_tasks::list).in_tenant(),
+        post("/user-tasks/{key}/claim", TasksWrite, user_tasks::claim).of(Keyed::UserTask),
+        post("/user-tasks/{key}/complete", TasksWrite, user_tasks::complete).of(Keyed::UserTask),
+        get("/incidents", IncidentsRead, incidents::list).in_tenant(),
+        post("/incidents/{key}/retry", IncidentsWrite, incidents::retry).of(Keyed::Incident),
+        post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry).of(Keyed::Incident),
         get("/audit", AuditRead, audit::list),
-        get("/identity", RuntimeView, identity::show).reaching(Reach::Known),
+        get("/identity", RuntimeView, identity::show)
+            .reaching(Reach::Known)
+            .about_caller(),
         get("/shells", RuntimeView, shells::list).reaching(Reach::Known),
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
         post("/shells/{shell}/retire", RuntimeControl, shells::retire),
         get("/dead-letters", RuntimeView, dead_letters::list),
         post("/dead-letters/{key}/replay", RuntimeControl, dead_letters::replay),
-        get("/admin/workflow-runtime/partial-pauses", RuntimeView, parts::list),
+        get("/admin/workflow-runtime/partial-pauses", RuntimeView, parts::list).in_tenant(),
         post(
             "/admin/workflow-runtime/partial-pauses/pause",
             RuntimePause,
             parts::pause,
-        ),
+        )
+        .in_tenant(),
         post(
             "/admin/workflow-runtime/partial-pauses/resume",
             RuntimePause,
             parts::resume,
-        ),
+        )
+        .in_tenant(),
         get("/admin/workflow-runtime/status", RuntimeView, admin::status),
+        get(
+            "/admin/workflow-runtime/drain-plan",
+            RuntimeView,
+            admin::drain_plan,
+        ),
         get("/admin/workflow-runtime/events", RuntimeView, events::stream),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
@@ -213,6 +248,7 @@ fn row<H: Handler<T, App> + Sync, T: 'static>(
         let needs = Needs {
             permission: route.permission,
             reach: route.reach,
+            tenancy: route.tenancy,
         };
         let guard = from_fn_with_state((app.clone(), needs), auth::check);
         router.route(path, on(filter, handler.clone()).route_layer(guard))
@@ -222,6 +258,7 @@ fn row<H: Handler<T, App> + Sync, T: 'static>(
         path,
         permission,
         reach: Reach::Shell,
+        tenancy: Tenancy::Whole,
         register: Box::new(register),
     }
 }

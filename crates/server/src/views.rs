@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tidegate::api::{self, Acceptance, InstanceDetail};
 use tidegate::engine::HistoryItem;
 use tidegate::model::{
-    DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, Timestamp,
-    Variables,
+    DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, TaskDetails,
+    Timestamp, Variables,
 };
 use tidegate::store::{DefinitionRow, IncidentRow, InstanceRow, UserTaskRow};
 
@@ -170,6 +170,7 @@ pub(crate) fn incident(row: &IncidentRow) -> Value {
 
 /// An open user task.
 pub(crate) fn user_task(row: &UserTaskRow) -> Value {
+    let details = &row.details;
     json!({
         "userTaskKey": row.key,
         "instanceKey": row.instance,
@@ -179,6 +180,13 @@ pub(crate) fn user_task(row: &UserTaskRow) -> Value {
         "name": row.name,
         "assignee": row.assignee,
         "candidateGroups": row.candidate_groups,
+        "candidateUsers": details.candidate_users,
+        "formKey": details.form_key,
+        "formId": details.form_id,
+        "externalFormReference": details.external_form_reference,
+        "dueDate": details.due_date,
+        "followUpDate": details.follow_up_date,
+        "priority": details.priority.unwrap_or(TaskDetails::USUAL_PRIORITY),
         "createdAt": row.created_at,
     })
 }

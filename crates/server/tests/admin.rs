@@ -79,6 +79,19 @@ fn assert_status(status: &Value) {
 }
 
 #[tokio::test]
+async fn the_plan_of_a_drain_is_told_with_what_the_reserve_would_do() {
+    let server = server().await;
+    let (status, plan) = server.get("/admin/workflow-runtime/drain-plan").await;
+    assert_eq!(status, 200, "{plan}");
+    assert_eq!(plan["steps"][0]["name"], "close");
+    assert_eq!(plan["reserve"]["liveCycles"], 0, "{plan}");
+    assert!(
+        plan["reserve"]["keptMs"].is_u64() && plan["reserve"].get("isEnough").is_some(),
+        "{plan}"
+    );
+}
+
+#[tokio::test]
 async fn a05_every_field_is_in_every_answer() {
     let server = server().await;
     let (_, fresh) = server.get(STATUS).await;

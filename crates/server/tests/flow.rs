@@ -257,6 +257,71 @@ async fn people_claim_and_complete_tasks() {
 }
 
 #[tokio::test]
+async fn people_see_what_the_model_says_of_a_task() {
+    let server = server().await;
+    let task = "<userTask id=\"work\"><extensionElements><zeebe:userTask /><zeebe:assignmentDefinition \
+                candidateUsers=\"ada, bob\" /><zeebe:formDefinition formKey=\"=&quot;form-&quot; + kind\" \
+                externalReference=\"crm:7\" /><zeebe:taskSchedule dueDate=\"=due\" \
+                followUpDate=\"2026-01-31T08:30:00Z\" /><zeebe:priorityDefinition priority=\"80\" />\
+                </extensionElements></userTask>";
+    server.deploy("approval", &around(task)).await;
+    let key = server
+        .start(
+            "approval",
+            json!({ "kind": "a", "due": "2026-02-28T12:00:00+02:00" }),
+        )
+        .await;
+    let task = server.first(&format!("/user-tasks?instanceKey={key}")).await;
+    for (name, expected) in [
+        ("candidateUsers", json!(["ada", "bob"])),
+        ("candidateGroups", json!([])),
+        ("formKey", json!("form-a")),
+        ("formId", json!(null)),
+        ("externalFormReference", json!("crm:7")),
+        ("dueDate", json!("2026-02-28T10:00:00.000Z")),
+        ("followUpDate", json!("2026-01-31T08:30:00.000Z")),
+        ("priority", json!(80)),
+    ] {
+        assert_eq!(task[name], expected, "{name}: {task}");
+    }
+    server.deploy("plain", &around("<userTask id=\"work\" />")).await;
+    let plain = server.start("plain", json!({})).await;
+    let task = server.first(&format!("/user-tasks?instanceKey={plain}")).await;
+    assert_eq!((&task["priority"], &task["dueDate"]), (&json!(50), &json!(null)));
+}
+
+#[tokio::test]
+async fn case_167_ids_that_are_names_work_in_every_url() {
+    let long = "x".repeat(300);
+    for id in ["größe", "日本", &long] {
+        let server = server().await;
+        let body = around("<userTask id=\"work\" />").replace("\"work\"", &format!("\"t-{id}\""));
+        server.deploy(id, &body).await;
+        let key = server.start(id, json!({})).await;
+        let encoded: String = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (status, definitions) = server
+            .get(&format!("/process-definitions?processId={encoded}"))
+            .await;
+        assert_eq!(
+            (status.as_u16(), &definitions["items"][0]["processId"]),
+            (200, &json!(id))
+        );
+        let instance = server
+            .first(&format!("/process-instances?processId={encoded}"))
+            .await;
+        assert_eq!(
+            (&instance["instanceKey"], &instance["processId"]),
+            (&json!(key), &json!(id))
+        );
+        let task = server.first(&format!("/user-tasks?instanceKey={key}")).await;
+        assert_eq!(task["elementId"], json!(format!("t-{id}")));
+        let complete = format!("/user-tasks/{}/complete", task["userTaskKey"].as_str().unwrap());
+        assert_eq!(server.post(&complete, json!({})).await.0, 200);
+        server.until(&key, "finished").await;
+    }
+}
+
+#[tokio::test]
 async fn variables_change_and_instances_are_cancelled() {
     let server = server().await;
     server.deploy("job", &service("external")).await;

@@ -164,6 +164,35 @@ async fn a_signed_token_stands_beside_static_ones_and_its_roles_are_mapped() {
 }
 
 #[tokio::test]
+async fn case_192_the_tenants_of_a_signed_token_come_from_its_claim() {
+    let issuer = issuer().await;
+    let key = key("one");
+    issuer.publish(&key);
+    let mut options = issuer.options();
+    options.tenants_claim = Some("realm.tenants".to_owned());
+    let server = server(options).await;
+    let tenants = async |tenants: Value| {
+        let mut claims = issuer.claims();
+        claims["realm"]["tenants"] = tenants;
+        let token = sign(&key, &claims);
+        let url = format!("{}/api/v1/identity", server.url);
+        let (_, identity) = common::answer(server.http.get(url).bearer_auth(&token)).await;
+        (identity["tenants"].clone(), status_of(&server, &token).await)
+    };
+    assert_eq!(tenants(json!(["a", "b"])).await, (json!(["a", "b"]), 403));
+    assert_eq!(tenants(json!("a b")).await, (json!(["a", "b"]), 403));
+    assert_eq!(
+        tenants(json!(["a", "*"])).await,
+        (json!(null), 200),
+        "all of them"
+    );
+    // A token that says nothing of tenants knows none.
+    for nothing in [json!(null), json!(7), json!([]), json!([7])] {
+        assert_eq!(tenants(nothing.clone()).await, (json!([]), 403), "{nothing}");
+    }
+}
+
+#[tokio::test]
 async fn every_check_of_a_token_can_fail() {
     let issuer = issuer().await;
     let (own, foreign) = (key("one"), key("one"));

@@ -73,6 +73,6 @@ async fn callers_learn_what_they_may_do() {
     assert_eq!(status, 200, "{identity}");
     assert_eq!(
         identity,
-        serde_json::json!({ "name": "operator", "shell": null, "permissions": ["*"] })
+        serde_json::json!({ "name": "operator", "shell": null, "tenants": null, "permissions": ["*"] })
     );
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use tidegate_model::{
-    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, StimulusKey,
-    Timestamp,
+    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
+    StimulusKey, Timestamp,
 };
 
 use crate::error::Error;
@@ -156,6 +156,8 @@ pub enum Write {
         variables: String,
         /// The instance that threw it: it is left out.
         except: Option<InstanceKey>,
+        /// Who threw it.
+        from: Option<Cause>,
         /// The present time.
         now: Timestamp,
     },
@@ -251,6 +253,8 @@ pub struct Outcome {
     pub expired: Vec<MessageKey>,
     /// Leased jobs.
     pub leased: Vec<JobRow>,
+    /// Those among them that somebody had leased before, whose lease ended without a word.
+    pub lapsed: Vec<ElementInstanceKey>,
 }
 
 /// Which expectation was not met. Nothing of the commit was written.

@@ -1,6 +1,6 @@
 //! What every store does alike: the encoded delivery of a matched message, and the revisions a commit needs.
 
-use tidegate_model::{InstanceKey, Stimulus, Timestamp, Variables};
+use tidegate_model::{Cause, InstanceKey, Stimulus, Timestamp, Variables};
 
 use crate::commit::{Commit, Write};
 use crate::error::{Error, ErrorKind};
@@ -46,6 +46,7 @@ pub(crate) fn delivery(
         correlation_key: message.correlation_key.clone(),
         variables,
         expires_at: message.expires_at,
+        from: message.from.clone(),
     };
     queued(&stimulus, subscription, now)
 }
@@ -54,6 +55,7 @@ pub(crate) fn delivery(
 pub(crate) fn signal_delivery(
     name: &str,
     variables: Variables,
+    from: Option<&Cause>,
     subscription: &SubscriptionRow,
     now: Timestamp,
 ) -> Result<StimulusRow, Error> {
@@ -63,6 +65,7 @@ pub(crate) fn signal_delivery(
         element: subscription.element,
         name: name.to_owned(),
         variables,
+        from: from.cloned(),
     };
     queued(&stimulus, subscription, now)
 }

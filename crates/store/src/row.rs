@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tidegate_model::{
-    DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
-    StimulusKey, SubStatus, Timestamp,
+    Cause, DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
+    MessageKey, StimulusKey, SubStatus, TaskDetails, Timestamp,
 };
 
 /// A process instance.
@@ -150,6 +150,8 @@ pub struct MessageRow {
     pub variables: String,
     /// When it stops waiting for a taker.
     pub expires_at: Timestamp,
+    /// Who sent it.
+    pub from: Option<Cause>,
 }
 
 /// Where a job stands.
@@ -208,6 +210,8 @@ pub struct LeaseRequest {
     pub tenant: Arc<str>,
     /// Who wants them.
     pub worker: String,
+    /// Process ids whose jobs stay where they are.
+    pub except: Vec<String>,
     /// How many at most.
     pub limit: usize,
     /// The secret that completes them.
@@ -237,6 +241,8 @@ pub struct UserTaskRow {
     pub assignee: Option<String>,
     /// Groups that may take it.
     pub candidate_groups: Vec<String>,
+    /// What else the model says of it.
+    pub details: TaskDetails,
     /// Since when.
     pub created_at: Timestamp,
 }

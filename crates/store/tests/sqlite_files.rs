@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, SubStatus, Timestamp};
+use tidegate_model::{
+    DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey, SubStatus, TaskDetails, Timestamp,
+};
 use tidegate_store::sqlite::{Options, SqliteStore};
 use tidegate_store::{
     Batch, Commit, CommitError, CommitResult, Error, ErrorKind, Expect, InstanceRow, InstanceUpdate, Queries,
-    Store, Write,
+    Store, UserTaskRow, Write,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -214,6 +216,36 @@ fn a_newer_schema_is_refused() {
     let error = refused(&folder.file);
     assert_eq!(error.kind(), ErrorKind::NewerSchema);
     assert!(error.to_string().contains("99"), "{error}");
+}
+
+#[test]
+fn a_task_of_before_the_details_is_read() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(&folder.file).unwrap();
+    let epoch = store.activate().unwrap().epoch;
+    let task = UserTaskRow {
+        key: ElementInstanceKey(5),
+        instance: InstanceKey(1),
+        process_id: Arc::from("order"),
+        tenant: Arc::from("<default>"),
+        element_id: Arc::from("approve"),
+        name: None,
+        assignee: Some("ada".to_owned()),
+        candidate_groups: vec!["sales".to_owned()],
+        details: TaskDetails::default(),
+        created_at: Timestamp::from_ms(1_000),
+    };
+    let opened = Write::OpenUserTask(Box::new(task.clone()));
+    assert!(run(&store, epoch, vec![commit(vec![create(1), opened])])[0].is_ok());
+    store.close();
+    // As the first version of the schema left it.
+    rusqlite::Connection::open(&folder.file)
+        .unwrap()
+        .execute_batch("ALTER TABLE user_tasks DROP COLUMN details; PRAGMA user_version = 1;")
+        .unwrap();
+    let store = SqliteStore::open(&folder.file).unwrap();
+    assert_eq!(store.user_task(ElementInstanceKey(5)).unwrap(), Some(task));
+    store.close();
 }
 
 #[test]

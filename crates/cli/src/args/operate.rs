@@ -88,6 +88,14 @@ pub struct CheckArguments {
     /// The files, as they would be deployed together.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Job types that stand in for Java classes and delegates, as in the setting of the server.
+    #[arg(
+        long,
+        value_name = "NAME=TYPE,…",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub delegates: String,
     /// How to print what is found.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,

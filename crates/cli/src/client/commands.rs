@@ -86,6 +86,12 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
                 .await?;
             show(call.connection.output, &answer, admin::status)
         }
+        ClientCommand::DrainPlan(call) => {
+            let answer = Client::new(&call.connection)?
+                .get(&runtime("drain-plan"), &[])
+                .await?;
+            show(call.connection.output, &answer, admin::drain_plan)
+        }
         ClientCommand::ForceDrain(call) => admin::force_drain(call).await,
         ClientCommand::Maintenance(command) => shells::maintenance(command).await,
         ClientCommand::Sources(call) => {

@@ -70,6 +70,7 @@ impl Blueprint for FromConfiguration {
         }
         // The generation holds its handler; the handler's workers end with it.
         let builder = scripts::with_scripts(Runtime::builder().options(config.options), &scripts::handler());
+        let builder = scripts::with_delegates(builder, &config.delegates);
         Ok(if config.demo {
             builder.demo_activities()
         } else {

@@ -38,6 +38,8 @@ pub struct ShellConfig {
     pub id: String,
     pub store: String,
     pub demo: bool,
+    /// Names of Java code with the job types that stand in for it.
+    pub delegates: Vec<(String, String)>,
     pub options: Options,
 }
 
@@ -74,6 +76,7 @@ pub fn check(values: &Values, shells: &[ShellTable], wrong: &mut Wrong) -> Confi
     let default = ShellConfig {
         id: DEFAULT_SHELL.to_owned(),
         demo: read.switch("demo"),
+        delegates: delegates(&mut read),
         options: options(&mut read, host_grace, &store),
         store,
     };
@@ -194,15 +197,25 @@ fn all_shells(
             read.refuse("store", message);
         }
         let demo = read.switch("demo");
+        let delegates = delegates(&mut read);
         let options = options(&mut read, host_grace, &store);
         shells.push(ShellConfig {
             id,
             store,
             demo,
+            delegates,
             options,
         });
     }
     shells
+}
+
+fn delegates(read: &mut Reader) -> Vec<(String, String)> {
+    let text = read.text("delegates").unwrap_or_default();
+    crate::scripts::delegates(&text).unwrap_or_else(|message| {
+        read.refuse("delegates", message);
+        Vec::new()
+    })
 }
 
 fn is_shell_id(id: &str) -> bool {
@@ -306,8 +319,15 @@ fn read_tokens(key: &str, tokens: &[Token], wrong: &mut Wrong) -> Vec<Credential
             (_, Ok(text)) if text.trim().is_empty() => {
                 refuse(format!("its file `{}` is empty", token.file.display()))
             }
+            (Ok(_), Ok(_)) if token.tenants.as_ref().is_some_and(Vec::is_empty) => {
+                refuse("`tenants` names none; leave it out for all tenants".to_owned());
+            }
             (Ok(permissions), Ok(text)) => {
-                credentials.push(Credential::of_token(text.trim(), &token.name, permissions));
+                let credential = Credential::of_token(text.trim(), &token.name, permissions);
+                credentials.push(match &token.tenants {
+                    Some(tenants) => credential.of_tenants(tenants),
+                    None => credential,
+                });
             }
         }
     }

@@ -27,6 +27,7 @@ pub fn check(table: OidcTable, wrong: &mut Wrong) -> Option<Oidc> {
             Err(message) => wrong.push((format!("oidc.permissions.{word}"), message)),
         }
     }
+    options.tenants_claim = table.tenants_claim;
     options.name_claim = table.name_claim.unwrap_or(options.name_claim);
     options.permissions_claim = table.permissions_claim.unwrap_or(options.permissions_claim);
     if wrong.len() > before {

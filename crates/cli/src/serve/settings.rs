@@ -43,6 +43,11 @@ pub const SETTINGS: &[Setting] = &[
         "Offer the built-in trial handlers (demo.noop, demo.sleep, …)",
     ),
     setting(
+        "delegates",
+        "NAME=TYPE,…",
+        "Job types that stand in for Java classes and delegates that models name",
+    ),
+    setting(
         "no-auth",
         "",
         "Let everybody do everything; for a loopback address only",
@@ -176,9 +181,10 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 20] = [
+const OF_SHELLS: [&str; 21] = [
     "store",
     "demo",
+    "delegates",
     "drain-deadline",
     "persist-reserve",
     "ingress-pause-timeout",
@@ -275,6 +281,8 @@ pub struct Token {
     pub file: std::path::PathBuf,
     /// What it allows.
     pub permissions: Vec<String>,
+    /// The only tenants that it knows of; all if not given.
+    pub tenants: Option<Vec<String>>,
 }
 
 /// A shell of the file beside the default one.
@@ -315,6 +323,8 @@ pub struct OidcTable {
     pub name_claim: Option<String>,
     /// The claim whose words are mapped, with dots between nested names.
     pub permissions_claim: Option<String>,
+    /// The claim that lists a caller's tenants, likewise.
+    pub tenants_claim: Option<String>,
     /// What each word of that claim allows.
     pub permissions: BTreeMap<String, Vec<String>>,
 }

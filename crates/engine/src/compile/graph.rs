@@ -6,17 +6,19 @@ use std::sync::Arc;
 use tidegate_model::document::{Document, Element, NodeId};
 use tidegate_model::{Diagnostic, ElementIndex};
 
+use crate::compile::boxed_text;
 use crate::compile::reader::syntax_error;
 use crate::definition::{Definition, Flow, FlowIndex};
 use crate::text::Computed;
 
+/// Connects the elements. False if a sequence flow was refused.
 pub(super) fn connect(
     document: &Document,
     nodes: &[NodeId],
     flows: &[(NodeId, Option<ElementIndex>)],
     definition: &mut Definition,
     diagnostics: &mut Vec<Diagnostic>,
-) {
+) -> bool {
     let ids: HashMap<Arc<str>, ElementIndex> = definition
         .elements
         .iter()
@@ -37,6 +39,7 @@ pub(super) fn connect(
             definition.flows.push(flow);
         }
     }
+    let is_whole = definition.flows.len() == flows.len();
     links(document, nodes, definition, diagnostics);
     for (position, node) in nodes.iter().enumerate() {
         let element = document.get(*node);
@@ -60,6 +63,7 @@ pub(super) fn connect(
             attach(element, index, &ids, definition, diagnostics);
         }
     }
+    is_whole
 }
 
 /// The link event definition of a flow node, written inside it or referred to, if that is what it is.
@@ -307,7 +311,7 @@ fn read_condition(document: &Document, flow: NodeId, diagnostics: &mut Vec<Diagn
         let diagnostic = syntax_error(text, &error, condition.position);
         diagnostics.push(diagnostic.element(document.get(flow).id()));
     };
-    Computed::read(text, language)
+    boxed_text::read(text, language)
         .map_err(report)
         .or_else(|()| Computed::read("false", None))
         .ok()

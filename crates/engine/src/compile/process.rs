@@ -7,9 +7,10 @@ use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::collect::{FlowNode, collect};
 use crate::compile::reader::Part;
+use crate::compile::structure::Sound;
 use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
 use crate::definition::{Definition, ElementInfo};
-use crate::element::{Class, Correlations, Row, Shape, Trigger};
+use crate::element::{Class, Correlations, Row, Shape, Trigger, WhenInterrupted};
 use crate::mapping;
 
 /// More tokens at once than this is a mistake, and would be too much work for one step.
@@ -22,21 +23,27 @@ pub(super) fn compile(
     correlations: &Correlations,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<Definition>> {
-    let found = collect(document, process, diagnostics);
-    let nodes: Vec<NodeId> = found.nodes.iter().map(|node| node.node).collect();
     let before = diagnostics.len();
+    let found = collect(document, process, diagnostics);
+    let mut sound = Sound {
+        elements: true,
+        flows: true,
+        kinds: diagnostics.len() == before,
+    };
+    let nodes: Vec<NodeId> = found.nodes.iter().map(|node| node.node).collect();
     let mut elements = Vec::with_capacity(found.nodes.len());
     let mut parts = Vec::new();
     for (position, node) in found.nodes.iter().enumerate() {
+        let before = diagnostics.len();
         let Some((info, of_event)) = read(document, node, options, correlations, diagnostics) else {
+            debug_assert!(diagnostics[before..].iter().any(Diagnostic::is_error));
+            // The graph is checked all the same, so that everything that is wrong is said at once.
+            sound.elements = false;
+            elements.push(refused(document, node));
             continue;
         };
         parts.extend(of_event.into_iter().map(|part| (position, part)));
         elements.push(info);
-    }
-    if elements.len() < nodes.len() {
-        // The graph is checked all the same, so that everything that is wrong is said at once.
-        return refused(document, &nodes, &found, before, diagnostics);
     }
     let element = document.get(process);
     let mut definition = Definition {
@@ -54,7 +61,7 @@ pub(super) fn compile(
         has_data_joins: false,
         has_conditions: false,
     };
-    graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
+    sound.flows = graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
     compensation::connect(
         document,
         &nodes,
@@ -62,7 +69,10 @@ pub(super) fn compile(
         &mut definition,
         diagnostics,
     );
-    structure::check(document, process, &nodes, &mut definition, diagnostics);
+    structure::check(document, process, &nodes, sound, &mut definition, diagnostics);
+    if !sound.elements {
+        return None;
+    }
     definition.has_late_joins = definition
         .elements
         .iter()
@@ -95,36 +105,18 @@ fn add_part(definition: &mut Definition, event: usize, part: Part) {
     definition.elements.push(part);
 }
 
-/// Checks the graph of a process whose elements could not all be read.
-fn refused(
-    document: &Document,
-    nodes: &[NodeId],
-    found: &super::collect::Collected,
-    before: usize,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Arc<Definition>> {
-    debug_assert!(diagnostics[before..].iter().any(Diagnostic::is_error));
-    let elements = found.nodes.iter().map(|node| {
-        let behaviour = crate::element::placeholder();
-        info(document.get(node.node), node.row, node.parent, behaviour)
-    });
-    let mut definition = Definition {
-        process_id: "".into(),
-        name: None,
-        version_tag: None,
-        elements: elements.collect(),
-        flows: Vec::new(),
-        starts: Vec::new(),
-        correlations: Vec::new(),
-        limits: super::Limits::default(),
-        listeners: Vec::new(),
-        has_late_joins: false,
-        has_complex_gateways: false,
-        has_data_joins: false,
-        has_conditions: false,
-    };
-    graph::connect(document, nodes, &found.flows, &mut definition, diagnostics);
-    None
+/// What stands in for an element that was refused.
+fn refused(document: &Document, node: &FlowNode) -> ElementInfo {
+    let element = document.get(node.node);
+    let is_listener = element.attribute("triggeredByEvent").map(str::trim) == Some("true");
+    let behaviour = crate::element::stand_in(is_listener);
+    let mut info = info(element, node.row, node.parent, behaviour);
+    info.is_for_compensation = is_for_compensation(element, node.row);
+    info
+}
+
+fn is_for_compensation(element: &Element, row: &Row) -> bool {
+    row.class == Class::Activity && element.attribute("isForCompensation").map(str::trim) == Some("true")
 }
 
 fn read(
@@ -144,16 +136,26 @@ fn read(
     );
     let mut repetition = None;
     let mut declared = Vec::new();
+    let mut when_interrupted = WhenInterrupted::default();
     let mut start_quantity = 1;
     let mut completion_quantity = 1;
     if node.row.class == Class::Activity {
         repetition = crate::element::read_repetition(&mut reader);
         declared = reader.declared();
+        when_interrupted = crate::element::read_interrupted(&mut reader);
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
+    ignored(&mut reader);
     let mapping = mapping::read(&mut reader);
     let behaviour = (node.row.read)(&mut reader)?;
+    if when_interrupted != WhenInterrupted::Rerun && behaviour.job().is_none() {
+        reader.warn(
+            "interrupted-without-work",
+            "tidegate:interrupted has no effect here: the activity has no work of its own that could be interrupted",
+            "remove it, or set it at the activity whose work it is about",
+        );
+    }
     let parts = std::mem::take(&mut reader.parts);
     let mut info = info(element, node.row, node.parent, behaviour);
     info.mapping = mapping;
@@ -161,9 +163,40 @@ fn read(
     info.completion_quantity = completion_quantity;
     info.repetition = repetition;
     info.declared = declared;
-    info.is_for_compensation = node.row.class == Class::Activity
-        && element.attribute("isForCompensation").map(str::trim) == Some("true");
+    let wanted = |name: &str| {
+        let vendors = VENDORS.iter();
+        let mut given = vendors.filter_map(|vendor| element.attribute_in(vendor, name));
+        given.any(|value| value.trim() == "true")
+    };
+    // `async` is what Activiti and the engines before it call the first of the two.
+    info.commit_before = wanted("asyncBefore") || wanted("async");
+    info.commit_after = wanted("asyncAfter");
+    info.when_interrupted = when_interrupted;
+    info.is_for_compensation = is_for_compensation(element, node.row);
     Some((info, parts))
+}
+
+/// Warns of what the tools put into a model that would run code of theirs and does not run here.
+fn ignored(reader: &mut Reader<'_>) {
+    const TAGS: [&str; 5] = [
+        "executionListener",
+        "executionListeners",
+        "taskListener",
+        "taskListeners",
+        "connector",
+    ];
+    let element = reader.element;
+    for extension in &element.extensions {
+        let is_of_tool = extension.namespace == Namespace::Zeebe || VENDORS.contains(&extension.namespace);
+        if is_of_tool && TAGS.contains(&extension.tag.as_str()) {
+            reader.warn_at(
+                extension.position,
+                "extension-ignored",
+                &format!("the `{}` is not run", extension.tag),
+                "model what it does as an activity, or remove it",
+            );
+        }
+    }
 }
 
 fn info(
@@ -208,7 +241,10 @@ fn blank(
         reach: OnceLock::new(),
         declared: Vec::new(),
         repetition: None,
+        when_interrupted: WhenInterrupted::default(),
         is_for_compensation: false,
+        commit_before: false,
+        commit_after: false,
         compensation: None,
         compensation_sub_process: None,
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tidegate_expression::SyntaxError;
-use tidegate_model::document::{Document, Element, NodeId, Position};
+use tidegate_model::document::{Document, Element, Extension, NodeId, Position};
 use tidegate_model::{Diagnostic, ElementIndex};
 
-use crate::compile::{CompileOptions, VENDORS};
+use crate::compile::{CompileOptions, VENDORS, boxed_text};
 use crate::element::{
     Catch, Correlations, ErrorCatch, EventPart, Trigger, read_condition, read_escalation, read_message,
     read_signal, read_timer,
@@ -275,9 +275,14 @@ impl<'a> Reader<'a> {
 
     /// Warns of something about the element.
     pub(crate) fn warn(&mut self, code: &str, message: &str, hint: &str) {
+        self.warn_at(self.element.position, code, message, hint);
+    }
+
+    /// Warns of something about the element at `position`.
+    pub(crate) fn warn_at(&mut self, position: Position, code: &str, message: &str, hint: &str) {
         let diagnostic = Diagnostic::warning(code, message)
             .hint(hint)
-            .at(self.element.position)
+            .at(position)
             .element(self.element.id());
         self.diagnostics.push(diagnostic);
     }
@@ -353,6 +358,15 @@ impl<'a> Reader<'a> {
             .ok()
     }
 
+    /// Reads an attribute of an extension whose text may be marked as an expression. None if it was refused; inside,
+    /// none if it is absent or empty.
+    pub(crate) fn text_of(&mut self, extension: &Extension, name: &str) -> Option<Option<Text>> {
+        match extension.attribute(name).filter(|text| !text.trim().is_empty()) {
+            Some(text) => self.text(text, extension.position).map(Some),
+            None => Some(None),
+        }
+    }
+
     /// Reads a text that is an expression, marked as one or not. Without a language of its own, that of the file.
     pub(crate) fn expression(
         &mut self,
@@ -362,7 +376,7 @@ impl<'a> Reader<'a> {
     ) -> Option<Computed> {
         let document = self.document;
         let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
-        Computed::read(text, language)
+        boxed_text::read(text, language)
             .map_err(|error| self.syntax(text, &error, position))
             .ok()
     }

@@ -5,14 +5,30 @@ use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::definition::{Definition, ElementInfo, StarterTrigger};
 
+/// What could be read of a process. A rule whose finding would follow from what could not is left out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sound {
+    /// Every flow node was read.
+    pub(super) elements: bool,
+    /// Every sequence flow was read.
+    pub(super) flows: bool,
+    /// Every tag is known.
+    pub(super) kinds: bool,
+}
+
 pub(super) fn check(
     document: &Document,
     process: NodeId,
     nodes: &[NodeId],
+    sound: Sound,
     definition: &mut Definition,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let checker = Checker { document, nodes };
+    let checker = Checker {
+        document,
+        nodes,
+        sound,
+    };
     for position in 0..definition.elements.len() {
         checker.node(definition, position, diagnostics);
     }
@@ -34,7 +50,9 @@ pub(super) fn check(
                 checker.sub_process_starts(definition, position, inside, diagnostics);
         }
     }
-    checker.reachable(definition, &scopes.top, diagnostics);
+    if sound.elements && sound.flows && sound.kinds {
+        checker.reachable(definition, &scopes.top, diagnostics);
+    }
 }
 
 /// The elements directly inside the process and inside each sub-process.
@@ -63,6 +81,7 @@ impl Scopes {
 struct Checker<'a> {
     document: &'a Document,
     nodes: &'a [NodeId],
+    sound: Sound,
 }
 
 impl Checker<'_> {
@@ -136,7 +155,7 @@ impl Checker<'_> {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let info = &definition.elements[element];
-        if info.outgoing.len() < 2 {
+        if info.outgoing.len() < 2 && self.sound.flows {
             let finding = error(
                 "event-gateway-too-few-events",
                 "an event-based gateway needs at least two events to choose from",
@@ -200,7 +219,7 @@ impl Checker<'_> {
         let events: Vec<ElementIndex> = events.collect();
         if events.is_empty() {
             let starts = implicit_starts(definition, top);
-            if starts.is_empty() {
+            if starts.is_empty() && self.sound.kinds {
                 let element = self.document.get(process);
                 diagnostics.push(
                     error(
@@ -259,7 +278,7 @@ impl Checker<'_> {
             }
             [] => {
                 let starts = implicit_starts(definition, inside);
-                if starts.is_empty() {
+                if starts.is_empty() && self.sound.kinds {
                     let finding = error(
                         "sub-process-without-start",
                         "nothing in the sub-process can begin",

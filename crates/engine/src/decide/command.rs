@@ -5,6 +5,7 @@ use tidegate_model::{
 };
 
 use crate::decide::{Step, Turn};
+use crate::element::{INTERRUPTED, WhenInterrupted};
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, Phase, Stage};
 use crate::text::Failure;
@@ -60,6 +61,26 @@ impl<'a> Turn<'a> {
                         message,
                     },
                 );
+                Ok(())
+            }
+            CommandKind::InterruptJob { job } => {
+                let element = self.open_job(job)?.element;
+                if self.definition.element(element).when_interrupted != WhenInterrupted::Rerun {
+                    self.event(Event::ActivityInterrupted { key: job, element });
+                }
+                Ok(())
+            }
+            CommandKind::LoseJob { job } => {
+                let element = self.open_job(job)?.element;
+                self.interrupted(job, element);
+                Ok(())
+            }
+            CommandKind::ResumeInterrupted => {
+                for (&key, state) in &self.instance.elements {
+                    if state.is_interrupted() {
+                        self.interrupted(key, state.element);
+                    }
+                }
                 Ok(())
             }
             CommandKind::AssignUserTask { task, assignee } => {
@@ -262,6 +283,32 @@ impl<'a> Turn<'a> {
             self.incident(job, element, Resume::Job, failure);
         }
         Ok(())
+    }
+
+    /// What the model says about the work of a job that was interrupted.
+    fn interrupted(&mut self, job: ElementInstanceKey, element: ElementIndex) {
+        let info = self.definition.element(element);
+        match info.when_interrupted {
+            WhenInterrupted::Rerun => {}
+            WhenInterrupted::Ask => {
+                let message = format!(
+                    "the work of `{}` was under way when it was interrupted, and nobody knows how far it came. Find \
+                     out, then retry the incident to do it again, or cancel the instance.",
+                    info.id
+                );
+                let code = INTERRUPTED;
+                self.incident(job, element, Resume::Job, Failure { code, message });
+            }
+            // One of several may end what the others are in: each is looked at again in its turn.
+            WhenInterrupted::Fail => self.then(Step::FailInterrupted(job)),
+        }
+    }
+
+    pub(crate) fn fail_interrupted(&mut self, job: ElementInstanceKey) {
+        let message = "the work was under way when it was interrupted, and the model has it fail then";
+        if self.open_job(job).is_ok() {
+            self.throw(job, INTERRUPTED, message.to_owned(), Variables::new());
+        }
     }
 
     fn retry(&mut self, incident: IncidentKey, retries: Option<u32>) -> Result<(), Rejection> {

@@ -181,7 +181,8 @@ impl<'a> Turn<'a> {
             None => Ok(true),
             Some(condition) => {
                 let scope = self.visible(me.key, None);
-                condition.truth(&format!("the condition of flow `{}`", flow.id), &scope)
+                let what = format!("the condition of flow `{}` from `{}`", flow.id, me.info.id);
+                condition.truth(&what, &scope)
             }
         }
     }

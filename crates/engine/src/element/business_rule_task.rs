@@ -14,7 +14,6 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     if let Some(job) = JobSpec::read(reader) {
         return job.map(job::JobTask::boxed);
     }
-    job::refuse_java(reader)?;
     let element = reader.element;
     let zeebe = element.extension(&Namespace::Zeebe, "calledDecision");
     let (decision, result, binding, version) = match zeebe {

@@ -73,9 +73,10 @@ impl Behaviour for ComplexGateway {
             let holds = match &flow.condition {
                 None => !resets && me.info.default != Some(index),
                 Some(condition) if resets && !condition.text.contains(WAITING_FOR_START) => false,
-                Some(condition) => {
-                    condition.truth(&format!("the condition of flow `{}`", flow.id), &scope)?
-                }
+                Some(condition) => condition.truth(
+                    &format!("the condition of flow `{}` from `{}`", flow.id, me.info.id),
+                    &scope,
+                )?,
             };
             if holds {
                 taken.push(index);

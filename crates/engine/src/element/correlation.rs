@@ -155,7 +155,7 @@ pub(super) fn key(properties: &[Computed], scope: &Visible<'_>) -> Result<String
         .iter()
         .map(|property| {
             let value = property.string("the correlation property", scope)?;
-            value.ok_or_else(|| super::message::missing("the correlation property", &property.text))
+            value.ok_or_else(|| property.nothing("the correlation property", scope))
         })
         .collect();
     Ok(values?.join(SEPARATOR))

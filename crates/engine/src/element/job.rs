@@ -6,7 +6,7 @@ use tidegate_model::document::{Extension, Namespace, NodeId};
 
 use crate::compile::{Reader, VENDORS};
 use crate::decide::Turn;
-use crate::element::{Active, Behaviour};
+use crate::element::{Active, Behaviour, delegate};
 use crate::event::Event;
 use crate::text::{Failure, Text};
 
@@ -43,7 +43,12 @@ impl JobSpec {
         }
     }
 
-    /// Reads `zeebe:taskDefinition`, or the external task of the Java engines. None if neither is there; inside, none
+    /// A job of a fixed type with tries of its own.
+    pub(super) fn with_retries(self, retries: Option<Text>) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// Reads `zeebe:taskDefinition`, or the external task or Java code of the Java engines. None if neither is there; inside, none
     /// if it was refused.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<Self>> {
         if let Some(definition) = reader.element.extension(&Namespace::Zeebe, "taskDefinition") {
@@ -52,12 +57,15 @@ impl JobSpec {
         Self::read_topic(reader, reader.node)
     }
 
-    /// Reads the external task that `node` asks for, the element or one of its event definitions.
+    /// Reads the external task or the Java code that `node` asks for, the element or one of its event definitions.
     pub(crate) fn read_topic(reader: &mut Reader<'_>, node: NodeId) -> Option<Option<Self>> {
         let element = reader.document.get(node);
         let topic = VENDORS
             .iter()
-            .find_map(|vendor| element.attribute_in(vendor, "topic"))?;
+            .find_map(|vendor| element.attribute_in(vendor, "topic"));
+        let Some(topic) = topic else {
+            return delegate::read(reader, node);
+        };
         if topic.trim().is_empty() {
             return Some(missing_type(reader));
         }
@@ -72,7 +80,7 @@ impl JobSpec {
 }
 
 /// The tries of `failedJobRetryTimeCycle`: `R3/PT10M` has three.
-fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
+pub(super) fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
     let cycle = VENDORS
         .iter()
         .find_map(|vendor| reader.element.extension(vendor, "failedJobRetryTimeCycle"))?;
@@ -82,30 +90,22 @@ fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
-    let Some(job_type) = definition
-        .attribute("type")
-        .filter(|text| !text.trim().is_empty())
-    else {
-        return missing_type(reader);
+    let job_type = match reader.text_of(definition, "type") {
+        Some(None) => missing_type(reader),
+        read => read.flatten(),
     };
-    let job_type = reader.text(job_type, definition.position)?;
-    let retries = match definition
-        .attribute("retries")
-        .filter(|text| !text.trim().is_empty())
-    {
-        Some(text) => Some(reader.text(text, definition.position)?),
-        None => None,
-    };
-    if let Some(literal) = retries.as_ref().and_then(Text::literal)
+    let mut retries = reader.text_of(definition, "retries");
+    if let Some(literal) = retries.as_ref().and_then(|text| text.as_ref()?.literal())
         && literal.parse::<u32>().is_err()
     {
-        return reader.refuse_at(
+        retries = reader.refuse_at(
             definition.position,
             "job-retries-invalid",
             &format!("`{literal}` is not a number of retries"),
             "write a whole number, or an expression that gives one",
         );
     }
+    let (job_type, retries) = (job_type?, retries?);
     let headers = reader.element.extension(&Namespace::Zeebe, "taskHeaders");
     let headers = headers
         .into_iter()
@@ -121,20 +121,6 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
         retries,
         headers: headers.collect(),
     })
-}
-
-/// Refuses what only a Java virtual machine could run, and says what to use in its place.
-pub(crate) fn refuse_java(reader: &mut Reader<'_>) -> Option<()> {
-    for name in ["class", "delegateExpression", "expression"] {
-        let Some(value) = reader.vendor_attribute(name) else {
-            continue;
-        };
-        let message = format!("`{name}` names Java code (`{value}`), which cannot run here");
-        let hint = "make it an external task (type=\"external\" with a topic) or give it a <zeebe:taskDefinition \
-                    type=\"…\"/>, and let a worker of that type do it";
-        return reader.refuse("java-delegate", &message, hint);
-    }
-    Some(())
 }
 
 /// Says that an activity has no job type.
@@ -155,13 +141,7 @@ impl Behaviour for JobTask {
                 let job_type = computed
                     .string("the job type", &scope)?
                     .filter(|text| !text.is_empty());
-                Some(job_type.ok_or_else(|| {
-                    let message = format!(
-                        "the job type: `{}` gave nothing. Correct the variables and retry.",
-                        computed.text
-                    );
-                    Failure::new("expression-failed", message)
-                })?)
+                Some(job_type.ok_or_else(|| computed.nothing("the job type", &scope))?)
             }
         };
         let retries = match &self.job.retries {

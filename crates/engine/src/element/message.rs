@@ -5,7 +5,7 @@ use tidegate_model::document::{Namespace, NodeId};
 
 use crate::compile::Reader;
 use crate::decide::Turn;
-use crate::element::{Active, Waiter, correlation};
+use crate::element::{Waiter, correlation};
 use crate::event::Event;
 use crate::text::{Computed, Failure, Text};
 use crate::visible::Visible;
@@ -91,39 +91,12 @@ pub(super) fn subscribe(
     Ok(())
 }
 
-/// Sends the message.
-pub(super) fn publish(
-    message: &MessageSpec,
-    turn: &mut Turn<'_>,
-    me: &Active<'_>,
-) -> Result<(), Box<Failure>> {
-    let scope = turn.visible(me.key, Some(me.locals));
-    let name = message.name.required("the message name", &scope)?;
-    let correlation_key = message.correlation_key(&scope)?;
-    turn.event(Event::MessagePublished {
-        key: me.key,
-        element: me.element,
-        name,
-        correlation_key,
-        variables: me.locals.clone(),
-        ttl_ms: None,
-    });
-    Ok(())
-}
-
 impl MessageSpec {
-    fn correlation_key(&self, scope: &Visible<'_>) -> Result<String, Box<Failure>> {
+    pub(super) fn correlation_key(&self, scope: &Visible<'_>) -> Result<String, Box<Failure>> {
         match &self.correlation_key {
             None => correlation::key(&self.properties, scope),
             Some(Text::Literal(text)) => Ok(text.to_string()),
             Some(key @ Text::Computed(_)) => key.required("the correlation key", scope),
         }
     }
-}
-
-pub(super) fn missing(what: &str, text: &str) -> Box<Failure> {
-    Failure::new(
-        "expression-failed",
-        format!("{what}: `{text}` gave nothing. Set the variables that it reads and retry."),
-    )
 }

@@ -19,8 +19,28 @@ impl Behaviour for PassThrough {
     }
 }
 
-/// An event that only passes its token on. Also stands in for an element that was refused, so that the rest of its
-/// process can be checked.
-pub(crate) fn placeholder() -> Box<dyn Behaviour> {
+/// An event that only passes its token on.
+pub(super) fn placeholder() -> Box<dyn Behaviour> {
     Box::new(PassThrough)
+}
+
+/// Stands in for an element that was refused, so that the rest of its process can be checked.
+#[derive(Debug)]
+struct StandIn {
+    is_listener: bool,
+}
+
+/// What stands in for an element that was refused; for an event sub-process where `is_listener`.
+pub(crate) fn stand_in(is_listener: bool) -> Box<dyn Behaviour> {
+    Box::new(StandIn { is_listener })
+}
+
+impl Behaviour for StandIn {
+    fn activate(&self, _: &mut Turn<'_>, _: &Active<'_>) -> Result<(), Box<Failure>> {
+        Ok(())
+    }
+
+    fn is_listener(&self) -> bool {
+        self.is_listener
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_model::document::Namespace;
+use tidegate_model::document::{Namespace, Position};
 use tidegate_model::{Json, Variables};
 
 use crate::compile::Reader;
@@ -56,6 +56,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         .iter()
         .any(|known| known.eq_ignore_ascii_case(format))
     {
+        checked(reader, format, text, position)?;
         let mut headers = vec![
             ("format".into(), format.into()),
             ("script".into(), text.trim().into()),
@@ -75,6 +76,36 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         &format!("nothing here runs a script of {language}"),
         "write it in FEEL, give it a <zeebe:taskDefinition type=\"…\"/>, or register a handler for the format",
     )
+}
+
+/// Refuses a script that the host cannot read, at its line in the file.
+fn checked(reader: &mut Reader<'_>, format: &str, text: &str, position: Position) -> Option<()> {
+    let Some(check) = &reader.options.script_check else {
+        return Some(());
+    };
+    let Err(fault) = (check.0)(format, text.trim()) else {
+        return Some(());
+    };
+    let place = match (fault.line, fault.column) {
+        (Some(line), Some(column)) => format!(" at its line {line}, column {column}"),
+        (Some(line), None) => format!(" at its line {line}"),
+        (None, _) => String::new(),
+    };
+    // The text begins on the line of its tag, and what is trimmed before it may hold lines.
+    let skipped = text.len() - text.trim_start().len();
+    let before = text[..skipped].matches('\n').count() as u32;
+    let lines = before + fault.line.unwrap_or(1).saturating_sub(1);
+    let column = match fault.column {
+        Some(column) if fault.line.is_some_and(|line| line > 1) => column,
+        _ if before > 0 => 1,
+        _ => position.column,
+    };
+    let position = Position {
+        line: position.line + lines,
+        column,
+    };
+    let message = format!("the script cannot be read{place}: {}", fault.message);
+    reader.refuse_at(position, "script-syntax", &message, "correct the script")
 }
 
 impl Behaviour for FeelScript {

@@ -2,12 +2,12 @@
 
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
-use crate::element::{Active, Behaviour, JobSpec, MessageSpec, job, message};
+use crate::element::{Active, Behaviour, JobSpec, PublishSpec, job, publish};
 use crate::text::Failure;
 
 #[derive(Debug)]
 struct SendTask {
-    message: MessageSpec,
+    message: PublishSpec,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
@@ -21,13 +21,13 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
             "set messageRef, or add <zeebe:taskDefinition type=\"…\"/>, or camunda:type=\"external\" with camunda:topic",
         );
     }
-    let message = message::read(reader, reader.node)?;
+    let message = publish::read(reader, reader.node)?;
     Some(Box::new(SendTask { message }))
 }
 
 impl Behaviour for SendTask {
     fn activate(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
-        message::publish(&self.message, turn, me)?;
+        publish::publish(&self.message, turn, me)?;
         turn.then(Step::Complete(me.key));
         Ok(())
     }

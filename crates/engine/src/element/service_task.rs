@@ -6,7 +6,6 @@ use crate::element::{Behaviour, JobSpec, job};
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     match JobSpec::read(reader) {
         Some(job) => job.map(job::JobTask::boxed),
-        None if job::refuse_java(reader).is_none() => None,
         None if reader.element.tag == "serviceTask" => job::missing_type(reader),
         None => {
             let tag = reader.element.tag.clone();

@@ -7,15 +7,15 @@ use tidegate_model::document::NodeId;
 use crate::compile::Reader;
 use crate::decide::{Step, Turn};
 use crate::element::{
-    Active, Behaviour, JobSpec, MessageSpec, SignalSpec, compensation, escalation, job, message,
-    pass_through, signal,
+    Active, Behaviour, JobSpec, PublishSpec, SignalSpec, compensation, escalation, job, pass_through,
+    publish, signal,
 };
 use crate::text::Failure;
 
 /// One thing that is thrown.
 #[derive(Debug)]
 pub(super) enum Throw {
-    Message(MessageSpec),
+    Message(PublishSpec),
     Signal(SignalSpec),
     Escalation(Arc<str>),
 }
@@ -62,7 +62,7 @@ pub(super) fn read_all(reader: &mut Reader<'_>, definitions: &[NodeId]) -> Optio
 
 fn read_one(reader: &mut Reader<'_>, definition: NodeId) -> Option<Throw> {
     match reader.tag(definition) {
-        "messageEventDefinition" => message::read(reader, definition).map(Throw::Message),
+        "messageEventDefinition" => publish::read(reader, definition).map(Throw::Message),
         "signalEventDefinition" => signal::read(reader, definition).map(Throw::Signal),
         "escalationEventDefinition" => match escalation::read(reader, definition)? {
             Some(code) => Some(Throw::Escalation(code)),
@@ -80,7 +80,7 @@ impl Throw {
     /// Throws it from `me`.
     pub(super) fn throw(&self, turn: &mut Turn<'_>, me: &Active<'_>) -> Result<(), Box<Failure>> {
         match self {
-            Self::Message(message) => message::publish(message, turn, me),
+            Self::Message(message) => publish::publish(message, turn, me),
             Self::Signal(signal) => signal::throw(signal, turn, me),
             Self::Escalation(code) => {
                 turn.then(Step::Escalate {

@@ -1,6 +1,6 @@
 //! The user task: work for a person.
 
-use tidegate_model::document::Namespace;
+mod details;
 
 use crate::compile::Reader;
 use crate::decide::Turn;
@@ -13,25 +13,18 @@ use crate::visible::Visible;
 struct UserTask {
     assignee: Option<Text>,
     candidate_groups: Option<Text>,
+    details: details::Details,
 }
 
+/// The marker `zeebe:userTask` says nothing: without it a user task is one as well.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
-    let element = reader.element;
-    let zeebe = element.extension(&Namespace::Zeebe, "assignmentDefinition");
-    let mut text = |name: &str| {
-        let zeebe = zeebe.and_then(|extension| extension.attribute(name));
-        let given = zeebe
-            .or_else(|| reader.vendor_attribute(name))
-            .filter(|text| !text.trim().is_empty());
-        match given {
-            Some(text) => reader.text(text, element.position).map(Some),
-            None => Some(None),
-        }
-    };
-    let (assignee, candidate_groups) = (text("assignee")?, text("candidateGroups")?);
+    let mut assigned = |name: &str| details::read_text(reader, "assignmentDefinition", name, Some(name));
+    let (assignee, candidate_groups) = (assigned("assignee"), assigned("candidateGroups"));
+    let details = details::read(reader);
     Some(Box::new(UserTask {
-        assignee,
-        candidate_groups,
+        assignee: assignee?,
+        candidate_groups: candidate_groups?,
+        details: details?,
     }))
 }
 
@@ -45,22 +38,24 @@ impl Behaviour for UserTask {
             None => None,
         };
         let candidate_groups = match &self.candidate_groups {
-            Some(text) => groups(text, &scope)?,
+            Some(text) => names(text, "the candidate groups", &scope)?,
             None => Vec::new(),
         };
+        let details = self.details.evaluate(&scope)?.boxed();
         turn.event(Event::UserTaskCreated {
             key: me.key,
             element: me.element,
             assignee,
             candidate_groups,
+            details,
         });
         Ok(())
     }
 }
 
 /// A list of texts, or one text with commas.
-fn groups(text: &Text, scope: &Visible<'_>) -> Result<Vec<String>, Box<Failure>> {
-    let written = text.string("the candidate groups", scope)?.unwrap_or_default();
+fn names(text: &Text, what: &str, scope: &Visible<'_>) -> Result<Vec<String>, Box<Failure>> {
+    let written = text.string(what, scope)?.unwrap_or_default();
     let list = serde_json::from_str::<Vec<String>>(&written);
     let list = list.unwrap_or_else(|_| written.split(',').map(|name| name.trim().to_owned()).collect());
     Ok(list.into_iter().filter(|name| !name.is_empty()).collect())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
-    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, Timestamp, Variables,
+    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, TaskDetails, Timestamp, Variables,
 };
 
 use crate::definition::FlowIndex;
@@ -140,6 +140,10 @@ pub(crate) enum Stage {
         not_before: Option<Timestamp>,
         #[n(2)]
         job_type: Option<String>,
+        /// The work was interrupted, and it is not decided yet what becomes of it.
+        #[n(3)]
+        #[cbor(default)]
+        is_interrupted: bool,
     },
     /// A user task is open.
     #[n(2)]
@@ -148,6 +152,8 @@ pub(crate) enum Stage {
         assignee: Option<String>,
         #[n(1)]
         candidate_groups: Vec<String>,
+        #[n(2)]
+        details: Option<Box<TaskDetails>>,
     },
     /// It waits for an event of its own.
     #[n(3)]
@@ -252,6 +258,17 @@ impl ElementInstance {
             | Stage::Joined { .. }
             | Stage::Leaving { .. } => None,
         }
+    }
+
+    /// True if its work was interrupted and waits for what the model says about that.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Job {
+                is_interrupted: true,
+                ..
+            }
+        ) && self.incident.is_none()
     }
 
     /// True if its job may be worked on.

@@ -6,6 +6,7 @@ use minicbor::{Decode, Encode};
 use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
 
 use crate::definition::Definition;
+use crate::element::WhenInterrupted;
 use crate::event::Resume;
 use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
@@ -131,6 +132,17 @@ impl Instance {
     /// True if this job may be worked on: it is open and no incident has stopped it.
     pub fn has_job(&self, job: ElementInstanceKey) -> bool {
         self.elements.get(&job).is_some_and(ElementInstance::has_open_job)
+    }
+
+    /// True if the model has more to say about this open job, should its work be interrupted, than that it is done again.
+    pub fn is_unsafe_to_rerun(&self, definition: &Definition, job: ElementInstanceKey) -> bool {
+        let open = self.elements.get(&job).filter(|state| state.has_open_job());
+        open.is_some_and(|state| definition.element(state.element).when_interrupted != WhenInterrupted::Rerun)
+    }
+
+    /// True if work was interrupted and it is still to be decided what becomes of it.
+    pub fn has_interrupted_jobs(&self) -> bool {
+        self.elements.values().any(ElementInstance::is_interrupted)
     }
 
     /// The name under which the root scope waits: unlike the root's own key, it is unique among all instances.

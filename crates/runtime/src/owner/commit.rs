@@ -22,6 +22,7 @@ use crate::observe::Told;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
+use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
@@ -100,6 +101,7 @@ impl Owner {
                 continue;
             }
             let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
                 thens_now(self, *after);
                 continue;
@@ -124,7 +126,10 @@ impl Owner {
 
     /// The outcome of a batch is known.
     pub(super) fn committed(&mut self, ticket: u64, results: Vec<CommitResult>) {
-        let thens = self.in_flight.remove(&ticket).unwrap_or_default();
+        let Some((since, thens)) = self.in_flight.remove(&ticket) else {
+            return;
+        };
+        self.shared.pace.note(results.len(), since.elapsed());
         self.shared
             .note_health(results.iter().find_map(|result| match result {
                 Err(error @ CommitError::Failed { .. }) => Some(error),
@@ -430,7 +435,7 @@ impl Owner {
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
             Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done);
+                self.enter(key, done, Entry::Unsaved);
             }
             Ok(Some(_)) => {}
             Ok(None) => {}
@@ -473,6 +478,7 @@ fn is_early(shared: &Shared, resident: &Resident) -> bool {
         && resident.answers.is_empty()
         && resident.consumed.is_empty()
         && !resident.is_marked
+        && !resident.at_commit_point
         && resident
             .uncommitted_since
             .is_some_and(|since| since.elapsed() < LONGEST_UNCOMMITTED)
@@ -626,6 +632,7 @@ fn translate(
                 name: task.name.map(|name| name.to_string()),
                 assignee: task.assignee,
                 candidate_groups: task.candidate_groups,
+                details: task.details,
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
@@ -686,10 +693,17 @@ fn translate(
                 correlation_key,
                 variables,
                 ttl_ms,
+                message_id,
             } => {
                 let message = MessageKey(keys.fresh(now));
                 let to = (name, correlation_key);
-                emitted(shared, now, writes, after).publish(row, message, to, variables, ttl_ms);
+                emitted(shared, now, writes, after).publish(
+                    row,
+                    (message, message_id),
+                    to,
+                    variables,
+                    ttl_ms,
+                );
             }
             Effect::BroadcastSignal { name, variables } => {
                 emitted(shared, now, writes, after).broadcast(row, name, variables);

@@ -1,7 +1,8 @@
 //! Control commands, which need no permit; recovery, which does; and who waits for the end.
 
-use tidegate_model::{Command, CommandKind, Effect, InstanceKey, SubStatus};
-use tidegate_store::InstanceRow;
+use tidegate_model::effect::Job;
+use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, SubStatus};
+use tidegate_store::{AuditRow, InstanceRow};
 use tokio::sync::oneshot;
 
 use crate::api::Started;
@@ -9,14 +10,36 @@ use crate::error::Error;
 use crate::shared::Counters;
 
 use super::commit::{Answer, started};
+use super::resident::Resident;
 use super::{Owner, Reply};
 
 /// The source under which recovered instances run.
 const RECOVERY: &str = "recovery";
 
+/// How an instance comes back whose cycle did not end by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Entry {
+    /// A drain cut it, and its mark says so.
+    Interrupted,
+    /// The process went away.
+    Crashed {
+        /// How many times in a row.
+        attempt: u32,
+    },
+    /// A commit failed, and it goes on from what is stored.
+    Unsaved,
+}
+
 impl Owner {
-    /// Ends or changes what is there; starts nothing. Answers with the row after the commit.
-    pub(super) fn control(&mut self, key: InstanceKey, command: Command, reply: Reply<InstanceRow>) {
+    /// Ends or changes what is there; starts nothing. Answers with the row after the commit, which holds an audit
+    /// entry too.
+    pub(super) fn control(
+        &mut self,
+        key: InstanceKey,
+        command: Command,
+        audit: Option<Box<AuditRow>>,
+        reply: Reply<InstanceRow>,
+    ) {
         let is_cancel = matches!(command.kind, CommandKind::Cancel);
         let answer = match self.load(key) {
             Ok(true) => None,
@@ -42,9 +65,15 @@ impl Owner {
             }
             return;
         }
+        let before = self.residents.get(&key).map(|resident| resident.row.sub_status);
         match self.advance(key, command) {
             Ok(()) => {
                 if let Some(resident) = self.residents.get_mut(&key) {
+                    if let Some(mut audit) = audit {
+                        audit.before = before.map(|before| before.word().to_owned());
+                        audit.after = Some(resident.sub_status(false).word().to_owned());
+                        resident.take_along(*audit);
+                    }
                     resident.answers.push(Answer::Row(reply));
                 }
             }
@@ -59,28 +88,35 @@ impl Owner {
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
         let key = row.key;
         let crashed = matches!(row.sub_status, SubStatus::Executing | SubStatus::Cancelling);
-        if !self.enter(key, done) {
+        if !crashed {
+            if self.enter(key, done, Entry::Interrupted) {
+                Counters::add(&self.shared.counters.interrupted_recovered, 1);
+            }
             return;
         }
-        if !crashed {
-            Counters::add(&self.shared.counters.interrupted_recovered, 1);
+        let attempt = row.attempts + 1;
+        if !self.enter(key, done, Entry::Crashed { attempt }) {
             return;
         }
         Counters::add(&self.shared.counters.crash_recovered, 1);
-        let attempt = row.attempts + 1;
-        let generation = self.shared.generation.to_string();
-        let kind = CommandKind::RecoverCrashed { generation, attempt };
-        if self
-            .advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
-            .is_err()
-        {
-            return;
-        }
-        if let Some(resident) = self.residents.get_mut(&key) {
-            resident.row.attempts = attempt;
-        }
         if attempt > self.shared.options.quarantine_after {
             self.quarantine_all(key, attempt);
+        }
+    }
+
+    /// Records that an instance was found executing after a crash.
+    fn recover_crashed(&mut self, key: InstanceKey, attempt: u32) {
+        let generation = self.shared.generation.to_string();
+        let kind = CommandKind::RecoverCrashed { generation, attempt };
+        match self.advance(key, Command::new(kind, Cause::CrashRecovery)) {
+            Ok(()) => {
+                if let Some(resident) = self.residents.get_mut(&key) {
+                    resident.row.attempts = attempt;
+                }
+            }
+            Err(rejection) => {
+                tracing::warn!(instance = %key, "a crash could not be recorded: {rejection}");
+            }
         }
     }
 
@@ -107,7 +143,7 @@ impl Owner {
 
     /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
     /// is closed.
-    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) -> bool {
+    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>, entry: Entry) -> bool {
         if self
             .residents
             .get(&key)
@@ -135,22 +171,103 @@ impl Owner {
                 return false;
             }
         }
+        // Looked at before anything more is decided: what that asks for is among the effects already.
+        let jobs = self.outstanding_jobs(key);
+        let begun = self.maybe_begun(&jobs);
+        match entry {
+            // The cut has said which of them had begun.
+            Entry::Interrupted => {}
+            Entry::Crashed { attempt } => {
+                self.recover_crashed(key, attempt);
+                self.note_interrupted(key, &begun);
+            }
+            Entry::Unsaved => self.note_interrupted(key, &begun),
+        }
+        self.resume_interrupted(key, entry);
+        let is_ours: Vec<Job> = jobs
+            .into_iter()
+            .filter(|job| {
+                // Everything else has a row, committed with the events that asked for it.
+                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
+                self.is_in_process(job) || !has_row()
+            })
+            .collect();
         let Some(resident) = self.residents.get_mut(&key) else {
             return false;
         };
-        for effect in tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance) {
-            // Everything else has a row, committed with the events that asked for it.
-            if let Effect::RunJob(job) = effect {
-                let is_ours = self.shared.activities.get(&job.job_type).is_some();
-                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
-                if is_ours || !has_row() {
-                    resident.effects.push(Effect::RunJob(job));
-                }
+        for job in is_ours {
+            if resident.instance.has_job(job.key) {
+                resident.effects.push(Effect::RunJob(job));
             }
         }
         resident.answers.push(Answer::Recovered(done));
         self.mark_dirty(key);
         true
+    }
+
+    fn outstanding_jobs(&self, key: InstanceKey) -> Vec<Job> {
+        let Some(resident) = self.residents.get(&key) else {
+            return Vec::new();
+        };
+        let outstanding = tidegate_engine::outstanding(&resident.loaded.definition, &resident.instance);
+        let jobs = outstanding.into_iter().filter_map(|effect| match effect {
+            Effect::RunJob(job) => Some(job),
+            _ => None,
+        });
+        jobs.collect()
+    }
+
+    /// The open jobs of an instance whose handlers may have begun, and nobody knows.
+    pub(super) fn jobs_in_process(&self, key: InstanceKey) -> Vec<ElementInstanceKey> {
+        self.maybe_begun(&self.outstanding_jobs(key))
+    }
+
+    fn maybe_begun(&self, jobs: &[Job]) -> Vec<ElementInstanceKey> {
+        let now = self.now();
+        let begun = jobs
+            .iter()
+            .filter(|job| self.is_in_process(job) && job.not_before.is_none_or(|at| at <= now));
+        begun.map(|job| job.key).collect()
+    }
+
+    /// True if a handler of this process does the job.
+    fn is_in_process(&self, job: &Job) -> bool {
+        self.shared.activities.get(&job.job_type).is_some()
+    }
+
+    /// Records of these jobs that their work was interrupted, where the model has more to say about that than that they
+    /// are done again.
+    pub(super) fn note_interrupted(&mut self, key: InstanceKey, begun: &[ElementInstanceKey]) {
+        for job in begun {
+            let Some(resident) = self.residents.get(&key) else {
+                return;
+            };
+            if !resident
+                .instance
+                .is_unsafe_to_rerun(&resident.loaded.definition, *job)
+            {
+                continue;
+            }
+            let kind = CommandKind::InterruptJob { job: *job };
+            if let Err(rejection) = self.advance(key, Command::new(kind, Cause::Engine)) {
+                tracing::warn!(instance = %key, %job, "an interrupted activity could not be recorded: {rejection}");
+            }
+        }
+    }
+
+    /// What the model says about work that was interrupted happens now.
+    fn resume_interrupted(&mut self, key: InstanceKey, entry: Entry) {
+        let waits = |resident: &Resident| resident.instance.has_interrupted_jobs();
+        if !self.residents.get(&key).is_some_and(waits) {
+            return;
+        }
+        let cause = match entry {
+            Entry::Interrupted | Entry::Unsaved => Cause::Recovery,
+            Entry::Crashed { .. } => Cause::CrashRecovery,
+        };
+        if let Err(rejection) = self.advance(key, Command::new(CommandKind::ResumeInterrupted, cause)) {
+            tracing::warn!(instance = %key, "what was interrupted could not be decided: {rejection}");
+        }
     }
 
     /// What kills the process again and again is put aside: its activities become incidents.
@@ -172,10 +289,9 @@ impl Owner {
                 "this activity was under way at {attempt} crashes of the process in a row; find out whether it \
                  causes them, then retry the incident"
             );
+            Counters::add(&self.shared.counters.quarantined, 1);
             let kind = CommandKind::QuarantineJob { job, message };
-            if let Err(rejection) =
-                self.advance(key, Command::new(kind, tidegate_model::Cause::CrashRecovery))
-            {
+            if let Err(rejection) = self.advance(key, Command::new(kind, Cause::CrashRecovery)) {
                 tracing::warn!(instance = %key, "an activity could not be put aside: {rejection}");
             }
         }

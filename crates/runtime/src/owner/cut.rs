@@ -33,6 +33,8 @@ pub(crate) struct CutReport {
 
 pub(super) struct Cut {
     request: CutRequest,
+    /// Those whose handlers run, and who waits for their end.
+    settling: Option<(Vec<InstanceKey>, oneshot::Sender<()>)>,
     finishing: Option<oneshot::Sender<Vec<CutReport>>>,
     /// Until when marks may still become durable.
     give_up_at: Option<Instant>,
@@ -74,14 +76,17 @@ pub(super) fn line_of(resident: &Resident, fate: Fate) -> CycleReport {
 
 impl Owner {
     /// No new handler starts from here on, and those that run are told to stop.
-    pub(super) fn begin_cut(&mut self, request: CutRequest) {
-        for resident in self.residents.values() {
+    pub(super) fn begin_cut(&mut self, request: CutRequest, settled: oneshot::Sender<()>) {
+        let mut running = Vec::new();
+        for resident in self.residents.values().filter(|r| !r.running.is_empty()) {
             for running in &resident.running {
                 running.stopper.stop(request.results_until);
             }
+            running.push(resident.key());
         }
         self.cut = Some(Cut {
             request,
+            settling: Some((running, settled)),
             finishing: None,
             give_up_at: None,
         });
@@ -141,12 +146,15 @@ impl Owner {
             },
         );
         for running in resident.running.drain(..) {
+            resident.begun.push(running.job);
             tracing::warn!(instance = %key, element = %running.element_id, "an activity did not stop when told to; it is abandoned and its result will not be taken");
             if let Some(task) = &running.task {
                 task.abort();
             }
         }
+        let begun = std::mem::take(&mut resident.begun);
         self.mark(key, reason, reason_text, line);
+        self.note_interrupted(key, &begun);
         for waiting in self.awaiting_end.remove(&key).unwrap_or_default() {
             let _ = waiting.send(Err(Error::WaitRanOut(key)));
         }
@@ -239,6 +247,8 @@ impl Owner {
             ..line
         };
         self.mark(key, InterruptionReason::PersistenceFailure, None, line);
+        let maybe_begun = self.jobs_in_process(key);
+        self.note_interrupted(key, &maybe_begun);
     }
 
     /// A commit was told: if it was a mark, the cycle is over.
@@ -253,8 +263,29 @@ impl Owner {
         }
     }
 
+    /// Says so when the last handler has ended: nothing can come any more that would still count.
+    fn tell_settled(&mut self) {
+        let Some(cut) = &mut self.cut else { return };
+        let Some((running, _)) = &mut cut.settling else {
+            return;
+        };
+        let residents = &self.residents;
+        running.retain(|key| {
+            residents
+                .get(key)
+                .is_some_and(|resident| !resident.running.is_empty())
+        });
+        if running.is_empty()
+            && let Some((_, settled)) = cut.settling.take()
+        {
+            // Whoever asked may have run out of time.
+            let _ = settled.send(());
+        }
+    }
+
     /// Answers who asked for the cut once no cycle is live, or no time is left.
     pub(super) fn settle_cut(&mut self) {
+        self.tell_settled();
         let Some(cut) = &self.cut else { return };
         if cut.finishing.is_none() {
             return;
@@ -329,6 +360,8 @@ impl Owner {
             let _ = done.send(true);
             return;
         }
+        let maybe_begun = self.jobs_in_process(key);
+        self.note_interrupted(key, &maybe_begun);
         if let Some(resident) = self.residents.get_mut(&key) {
             resident.is_marked = true;
             resident.answers.push(Answer::Spilled(done));

@@ -38,7 +38,7 @@ impl Emitted<'_> {
     pub(super) fn publish(
         &mut self,
         row: &InstanceRow,
-        message: MessageKey,
+        (message, message_id): (MessageKey, Option<String>),
         (name, correlation_key): (String, String),
         variables: Variables,
         ttl_ms: Option<i64>,
@@ -51,8 +51,9 @@ impl Emitted<'_> {
             correlation_key,
             variables,
             ttl_ms: ttl_ms.unwrap_or(default_ttl),
-            message_id: None,
+            message_id,
             tenant: row.tenant.to_string(),
+            from: Some(by_instance(row)),
         };
         self.queue(&domain, &stimulus);
     }
@@ -64,6 +65,7 @@ impl Emitted<'_> {
             variables,
             tenant: row.tenant.to_string(),
             thrown_by: Some(row.key),
+            from: Some(by_instance(row)),
         };
         self.queue(&domain, &stimulus);
     }
@@ -156,6 +158,12 @@ impl Emitted<'_> {
             },
         };
         self.tell_caller(&resident.row, news);
+    }
+}
+
+fn by_instance(row: &InstanceRow) -> Cause {
+    Cause::Instance {
+        instance: row.key.get(),
     }
 }
 

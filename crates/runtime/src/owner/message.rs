@@ -5,8 +5,9 @@ use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
 
 use crate::api::Published;
 use crate::error::Error;
+use crate::shared::Counters;
 
-use super::commit::{Prepared, problem_of};
+use super::commit::{Prepared, client, problem_of};
 use super::pending::{Domain, Item};
 use super::start::{new_row, stimulus_row};
 use super::stimulus::refuse;
@@ -20,6 +21,8 @@ pub(crate) struct PublishOrder {
     pub(crate) variables: Variables,
     pub(crate) ttl_ms: i64,
     pub(crate) message_id: Option<String>,
+    /// The client.
+    pub(crate) actor: String,
     pub(crate) source: Option<&'static str>,
     /// Make it durable and no more, whatever the gate says.
     pub(crate) accept_only: bool,
@@ -28,12 +31,10 @@ pub(crate) struct PublishOrder {
 impl Owner {
     pub(super) fn publish(&mut self, order: PublishOrder, reply: Reply<Published>) {
         let now = self.now();
-        let entry = order.message_id.as_ref().map(|id| {
-            format!(
-                "message/{}/{}/{}/{id}",
-                order.tenant, order.name, order.correlation_key
-            )
-        });
+        let entry = order
+            .message_id
+            .as_ref()
+            .map(|id| entry_of(&order.tenant, &order.name, &order.correlation_key, id));
         if let Some(entry) = &entry {
             match self.known_message(entry, now) {
                 Ok(None) => {}
@@ -58,12 +59,7 @@ impl Owner {
                 key: entry.clone(),
                 now,
             });
-            commit.writes.push(Write::SetValue {
-                key: entry.clone(),
-                value: message.to_string().into_bytes(),
-                // At least as long as the message can wait, and an hour for retries of the sender.
-                expires_at: Some(now.plus_ms(order.ttl_ms.max(3_600_000))),
-            });
+            commit.writes.push(remembered(entry, message, now, order.ttl_ms));
             self.publishing.insert(entry.clone(), message);
         }
         if order.accept_only || !self.is_open() || self.pending.has(&domain) {
@@ -75,6 +71,7 @@ impl Owner {
             correlation_key: order.correlation_key,
             variables: order.variables,
             expires_at: now.plus_ms(order.ttl_ms),
+            from: Some(client(&order.actor)),
         };
         let started = self.match_message(publish, message, now, &mut commit);
         self.loose.push(Prepared {
@@ -125,7 +122,9 @@ impl Owner {
             ttl_ms: order.ttl_ms,
             message_id: order.message_id,
             tenant: order.tenant.to_string(),
+            from: Some(client(&order.actor)),
         };
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &stimulus, now);
         commit.writes.push(Write::AddStimulus(row.clone()));
         self.pending.expect(domain.clone());
@@ -162,13 +161,35 @@ impl Owner {
             correlation_key,
             variables,
             ttl_ms,
+            message_id,
             tenant,
+            from,
             ..
         } = stimulus
         else {
             return Ok(());
         };
         let now = self.now();
+        let mut commit = Commit {
+            expect: vec![Expect::Stimulus(row.key)],
+            writes: vec![Write::RemoveStimulus(row.key)],
+        };
+        let mut is_repeated = false;
+        let entry = message_id.map(|id| entry_of(&tenant, &name, &correlation_key, &id));
+        if let Some(entry) = &entry {
+            match self.known_message(entry, now) {
+                // What was accepted from outside was remembered then; what an instance sends is remembered here.
+                Ok(Some(known)) => is_repeated = known != message,
+                Ok(None) => {
+                    commit.writes.push(remembered(entry, message, now, ttl_ms));
+                    self.publishing.insert(entry.clone(), message);
+                }
+                Err(error) => {
+                    self.put_back_later(Item::Stimulus(row), &error);
+                    return Ok(());
+                }
+            }
+        }
         let publish = Publish {
             tenant: tenant.into(),
             name,
@@ -176,28 +197,39 @@ impl Owner {
             variables,
             // The time to live begins when the message is executed: it stands still in the queue.
             expires_at: now.plus_ms(ttl_ms),
+            from,
         };
-        let mut commit = Commit {
-            expect: vec![Expect::Stimulus(row.key)],
-            writes: vec![Write::RemoveStimulus(row.key)],
+        let started = match is_repeated {
+            true => {
+                let MessageKey(repeated) = message;
+                tracing::info!(message = repeated, name = %publish.name, "a message with the id of an earlier one does nothing");
+                Vec::new()
+            }
+            false => self.match_message(publish, message, now, &mut commit),
         };
-        let started = self.match_message(publish, message, now, &mut commit);
         let domain = Domain::parse(&row.domain);
         // What follows in this domain is committed behind it, so the line may go on.
         self.pending.left(&domain);
         self.loose.push(Prepared {
             commit,
-            then: Box::new(move |owner, result| match result {
-                Ok(outcome) => {
-                    owner
-                        .shared
-                        .queue_depth
-                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-                    owner.matched(message, started, outcome);
+            then: Box::new(move |owner, result| {
+                if let Some(entry) = &entry
+                    && !is_repeated
+                {
+                    owner.publishing.remove(entry);
                 }
-                Err(error) => {
-                    owner.pending.expect(domain);
-                    owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
+                match result {
+                    Ok(outcome) => {
+                        owner
+                            .shared
+                            .queue_depth
+                            .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                        owner.matched(message, started, outcome);
+                    }
+                    Err(error) => {
+                        owner.pending.expect(domain);
+                        owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
+                    }
                 }
             }),
         });
@@ -218,6 +250,7 @@ impl Owner {
             .message_starts(&publish.tenant, &publish.name);
         let cause = Cause::Message {
             message: message.get(),
+            from: publish.from.clone().map(Box::new),
         };
         let started = self.pending_starts(starts, &publish.variables, &cause, now, commit);
         commit.writes.push(Write::Publish {
@@ -228,6 +261,7 @@ impl Owner {
                 correlation_key: publish.correlation_key,
                 variables: publish.variables.to_json(),
                 expires_at: publish.expires_at,
+                from: publish.from,
             },
             has_taker: !started.is_empty(),
             now,
@@ -305,6 +339,20 @@ impl Owner {
     }
 }
 
+/// The name under which the id of a message is remembered.
+fn entry_of(tenant: &str, name: &str, correlation_key: &str, id: &str) -> String {
+    format!("message/{tenant}/{name}/{correlation_key}/{id}")
+}
+
+/// Remembers an id at least as long as the message can wait, and an hour for retries of the sender.
+fn remembered(entry: &str, message: MessageKey, now: Timestamp, ttl_ms: i64) -> Write {
+    Write::SetValue {
+        key: entry.to_owned(),
+        value: message.to_string().into_bytes(),
+        expires_at: Some(now.plus_ms(ttl_ms.max(3_600_000))),
+    }
+}
+
 /// A message being matched.
 struct Publish {
     tenant: std::sync::Arc<str>,
@@ -312,4 +360,5 @@ struct Publish {
     correlation_key: String,
     variables: Variables,
     expires_at: Timestamp,
+    from: Option<Cause>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::{Event, Instance};
 use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
-use tidegate_store::{Expect, InstanceRow, Write};
+use tidegate_store::{AuditRow, Expect, InstanceRow, Write};
 use tokio::time::Instant;
 
 use crate::activity::Stopper;
@@ -37,6 +37,8 @@ pub(super) struct Resident {
     /// In-process jobs that are done: they have no row to remove.
     pub(super) done_in_process: Vec<ElementInstanceKey>,
     pub(super) is_dirty: bool,
+    /// The model wants a commit here, whatever the policy says.
+    pub(super) at_commit_point: bool,
     pub(super) uncommitted_since: Option<Instant>,
     /// Commits that failed in a drain and wait for another try, in their order.
     pub(super) retry: std::collections::VecDeque<super::retry::Retry>,
@@ -46,6 +48,8 @@ pub(super) struct Resident {
     pub(super) waiting_jobs: u32,
     /// Jobs that a cut kept from starting.
     pub(super) held_back: u32,
+    /// Jobs whose handler had begun when it was told to stop, or was lost.
+    pub(super) begun: Vec<ElementInstanceKey>,
     pub(super) running: Vec<Running>,
     pub(super) cycle: Option<Cycle>,
     /// Bytes of journal since the state was written last, and of that state.
@@ -109,11 +113,13 @@ impl Resident {
             consumed: Vec::new(),
             done_in_process: Vec::new(),
             is_dirty: false,
+            at_commit_point: false,
             uncommitted_since: None,
             retry: std::collections::VecDeque::new(),
             in_flight: 0,
             waiting_jobs: 0,
             held_back: 0,
+            begun: Vec::new(),
             running: Vec::new(),
             cycle: None,
             journal_bytes: 0,
@@ -122,6 +128,12 @@ impl Resident {
             idle_since: None,
             counted_bytes: 0,
         }
+    }
+
+    /// Has the next commit take an audit entry along: both are there, or neither.
+    pub(super) fn take_along(&mut self, audit: AuditRow) {
+        crate::audit::log(&audit);
+        self.riders.push(Write::Audit(Box::new(audit)));
     }
 
     pub(super) fn key(&self) -> InstanceKey {

@@ -82,7 +82,7 @@ impl Owner {
     pub(super) fn submit(&mut self, commits: Vec<Commit>, thens: Vec<Then>) {
         self.next_ticket += 1;
         let ticket = self.next_ticket;
-        self.in_flight.insert(ticket, thens);
+        self.in_flight.insert(ticket, (Instant::now(), thens));
         let inbox = self.inbox.clone();
         self.shared.store.submit(Batch {
             epoch: self.shared.epoch,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tidegate_model::{InstanceKey, MessageKey, Stimulus, Variables};
+use tidegate_model::{Cause, InstanceKey, MessageKey, Stimulus, Variables};
 use tidegate_store::{Commit, Expect, StimulusRow, Write};
 
 use crate::api::Published;
 use crate::error::Error;
+use crate::shared::Counters;
 
-use super::commit::{Prepared, problem_of};
+use super::commit::{Prepared, client, problem_of};
 use super::pending::{Domain, Item};
 use super::start::stimulus_row;
 use super::{Owner, Reply};
@@ -18,6 +19,8 @@ pub(crate) struct BroadcastOrder {
     pub(crate) tenant: Arc<str>,
     pub(crate) name: String,
     pub(crate) variables: Variables,
+    /// The client.
+    pub(crate) actor: String,
     pub(crate) source: Option<&'static str>,
 }
 
@@ -32,9 +35,11 @@ impl Owner {
             tenant,
             name,
             variables,
+            actor,
             ..
         } = order;
-        let started = self.match_signal((&tenant, &name), &variables, None, &mut commit);
+        let who = (None, Some(client(&actor)));
+        let started = self.match_signal((&tenant, &name), &variables, who, &mut commit);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| {
@@ -58,7 +63,9 @@ impl Owner {
             variables: order.variables,
             tenant: order.tenant.to_string(),
             thrown_by: None,
+            from: Some(client(&order.actor)),
         };
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &stimulus, self.now());
         self.pending.expect(domain.clone());
         let commit = Commit {
@@ -99,6 +106,7 @@ impl Owner {
             variables,
             tenant,
             thrown_by,
+            from,
         } = stimulus
         else {
             return Ok(());
@@ -107,7 +115,12 @@ impl Owner {
             expect: vec![Expect::Stimulus(row.key)],
             writes: vec![Write::RemoveStimulus(row.key)],
         };
-        let started = self.match_signal((&tenant.into(), &name), &variables, thrown_by, &mut commit);
+        let started = self.match_signal(
+            (&tenant.into(), &name),
+            &variables,
+            (thrown_by, from),
+            &mut commit,
+        );
         let domain = Domain::parse(&row.domain);
         // What follows in this domain is committed behind it, so the line may go on.
         self.pending.left(&domain);
@@ -134,17 +147,21 @@ impl Owner {
         &mut self,
         (tenant, name): (&Arc<str>, &str),
         variables: &Variables,
-        thrown_by: Option<InstanceKey>,
+        (thrown_by, from): (Option<InstanceKey>, Option<Cause>),
         commit: &mut Commit,
     ) -> Vec<StimulusRow> {
         let now = self.now();
         let starts = self.shared.definitions.signal_starts(tenant, name);
-        let started = self.pending_starts(starts, variables, &tidegate_model::Cause::Engine, now, commit);
+        let cause = Cause::Signal {
+            from: from.clone().map(Box::new),
+        };
+        let started = self.pending_starts(starts, variables, &cause, now, commit);
         commit.writes.push(Write::Broadcast {
             tenant: tenant.clone(),
             name: name.to_owned(),
             variables: variables.to_json(),
             except: thrown_by,
+            from,
             now,
         });
         started

@@ -13,6 +13,7 @@ use crate::api::Started;
 use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::gate::Entering;
+use crate::shared::Counters;
 
 use super::commit::{Answer, Prepared, client, instance_of, problem_of, started};
 use super::pending::Domain;
@@ -165,6 +166,7 @@ impl Owner {
             let _ = reply.send(Err(error));
             return;
         }
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         row.revision = 0;
         row.sub_status = SubStatus::Pending;
         let key = row.key;

@@ -2,7 +2,7 @@
 
 use tidegate_model::stimulus::{ChildNews, JobOutcome};
 use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Rejection, Stimulus};
-use tidegate_store::{Commit, Expect, MessageRow, StimulusRow, Write};
+use tidegate_store::{AuditRow, Commit, Expect, MessageRow, StimulusRow, Write};
 use tokio::time::Instant;
 
 use crate::api::Acceptance;
@@ -22,6 +22,8 @@ pub(crate) struct MoveOrder {
     pub(crate) source: Option<&'static str>,
     /// The lease that the sender must hold.
     pub(crate) lease: Option<(ElementInstanceKey, String)>,
+    /// What the audit says of it, in the same commit.
+    pub(crate) audit: Option<AuditRow>,
 }
 
 /// The source under which the line is worked off.
@@ -123,6 +125,9 @@ impl Owner {
             resident
                 .expect
                 .extend(order.lease.map(|(job, token)| Expect::Lease { job, token }));
+            if let Some(audit) = order.audit {
+                resident.take_along(audit);
+            }
             resident.answers.push(Answer::Moved(reply));
         }
     }
@@ -134,6 +139,7 @@ impl Owner {
         {
             return refuse(reply, error);
         }
+        Counters::add(&self.shared.counters.accepted_for_later, 1);
         let row = stimulus_row(&domain, order.source, &order.stimulus, self.now());
         let mut commit = Commit {
             expect: vec![Expect::InstanceLive(order.instance)],
@@ -144,6 +150,10 @@ impl Owner {
             commit.writes.push(Write::ReportJob(job));
         }
         commit.writes.push(Write::AddStimulus(row.clone()));
+        if let Some(audit) = order.audit {
+            crate::audit::log(&audit);
+            commit.writes.push(Write::Audit(Box::new(audit)));
+        }
         self.pending.expect(domain.clone());
         self.loose.push(Prepared {
             commit,
@@ -225,6 +235,7 @@ impl Owner {
                 owner,
                 element,
                 variables,
+                from,
                 ..
             } => (
                 instance,
@@ -237,6 +248,7 @@ impl Owner {
                     },
                     Cause::Message {
                         message: message.get(),
+                        from: from.map(Box::new),
                     },
                 ),
             ),
@@ -246,6 +258,11 @@ impl Owner {
                 outcome,
                 worker,
             } => {
+                let cause = match outcome {
+                    // It is the worker's silence that says so.
+                    JobOutcome::Lost => Cause::Engine,
+                    _ => Cause::Worker { name: worker },
+                };
                 let kind = match outcome {
                     JobOutcome::Complete { variables } => CommandKind::CompleteJob { job, variables },
                     JobOutcome::Fail {
@@ -268,8 +285,9 @@ impl Owner {
                         message,
                         variables,
                     },
+                    JobOutcome::Lost => CommandKind::LoseJob { job },
                 };
-                (instance, Command::new(kind, Cause::Worker { name: worker }))
+                (instance, Command::new(kind, cause))
             }
             Stimulus::CompleteUserTask {
                 instance,
@@ -314,6 +332,7 @@ impl Owner {
                 owner,
                 element,
                 variables,
+                from,
                 ..
             } => (
                 instance,
@@ -323,7 +342,9 @@ impl Owner {
                         element,
                         variables,
                     },
-                    Cause::Engine,
+                    Cause::Signal {
+                        from: from.map(Box::new),
+                    },
                 ),
             ),
             Stimulus::Child {
@@ -443,6 +464,7 @@ impl Owner {
             correlation_key,
             variables,
             expires_at,
+            from,
             ..
         } = deliver
         else {
@@ -462,6 +484,7 @@ impl Owner {
             correlation_key,
             variables: variables.to_json(),
             expires_at,
+            from,
         };
         self.take_out(
             row,

@@ -81,7 +81,7 @@ impl Owner {
         if resident.events.is_empty() {
             resident.first_sequence = resident.instance.sequence() + 1;
         }
-        let new_effects = resident.effects.len();
+        let (new_effects, new_events) = (resident.effects.len(), resident.events.len());
         let keys = self.keys.of(key.get(), now);
         tidegate_engine::advance(
             &resident.loaded.definition,
@@ -95,7 +95,13 @@ impl Owner {
         let high = keys.high();
         self.keys.note(high);
         if self.shared.options.commit_policy == CommitPolicy::Cycle {
-            self.start_before_commit(key, new_effects);
+            let definition = &resident.loaded.definition;
+            let events = resident.events.get(new_events..).unwrap_or_default();
+            match events.iter().any(|event| definition.is_commit_point(event)) {
+                // What was decided behind it starts after the commit.
+                true => resident.at_commit_point = true,
+                false => self.start_before_commit(key, new_effects),
+            }
         }
         self.mark_dirty(key);
         Ok(())
@@ -329,7 +335,7 @@ impl Owner {
     /// An activity stopped. If it was told to, its work stays in the instance.
     fn stopped(&mut self, instance: InstanceKey, job: ElementInstanceKey) {
         if self.cut.is_some() {
-            self.hold_back(instance);
+            self.hold_back(instance, job);
             return;
         }
         let message = "the activity says that it was stopped, and nobody told it to".to_owned();
@@ -362,12 +368,13 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position).ended();
-        self.hold_back(instance);
+        self.hold_back(instance, job);
     }
 
-    fn hold_back(&mut self, instance: InstanceKey) {
+    fn hold_back(&mut self, instance: InstanceKey, begun: ElementInstanceKey) {
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.held_back += 1;
+            resident.begun.push(begun);
         }
     }
 
@@ -378,6 +385,7 @@ impl Owner {
             resident.done_in_process.push(job);
         }
         let message = format!("the activity panicked: {text}; mend its handler, then retry the incident");
+        Counters::add(&self.shared.counters.quarantined, 1);
         let kind = CommandKind::QuarantineJob { job, message };
         self.job_command(instance, Command::new(kind, Cause::Engine));
     }

@@ -105,7 +105,7 @@ impl Runtime {
             let command = Box::new(Command::new(CommandKind::Cancel, cause));
             self.inner()
                 .owners
-                .send(row.key, Message::Control(row.key, command, sender));
+                .send(row.key, Message::Control(row.key, command, None, sender));
             waiting.push((row.key, receiver));
         }
         let (mut ended, mut open) = (0, None);

@@ -1,11 +1,10 @@
 //! Acting on an instance from outside.
 
 use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Stimulus, Variables};
-use tidegate_store::InstanceRow;
+use tidegate_store::{AuditRow, InstanceRow};
 
 use super::Runtime;
 use crate::api::Acceptance;
-use crate::builder::blocking;
 use crate::error::Error;
 use crate::owner::{Message, MoveOrder};
 
@@ -26,19 +25,12 @@ impl Runtime {
         };
         let command = Box::new(Command::new(CommandKind::Cancel, cause));
         let owner = self.inner.owners.of_key(instance.get());
-        let before = self.instance_row(instance).await?;
-        let row = self
-            .ask(owner, |reply| Message::Control(instance, command, reply))
-            .await?;
-        if before.sub_status != row.sub_status {
-            let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
-            audit.subject = Some(instance.to_string());
-            audit.scope = "instance".to_owned();
-            audit.before = Some(before.sub_status.word().to_owned());
-            audit.after = Some(row.sub_status.word().to_owned());
-            self.shared().write_audit(audit).await;
-        }
-        Ok(row)
+        let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
+        audit.subject = Some(instance.to_string());
+        audit.scope = "instance".to_owned();
+        let audit = Some(Box::new(audit));
+        self.ask(owner, |reply| Message::Control(instance, command, audit, reply))
+            .await
     }
 
     /// Changes variables of an instance from outside.
@@ -70,20 +62,25 @@ impl Runtime {
         stimulus: Stimulus,
         lease: Option<(ElementInstanceKey, String)>,
     ) -> Result<Acceptance, Error> {
+        self.move_audited(instance, stimulus, lease, None).await
+    }
+
+    /// As [`Runtime::move_instance`], with an audit entry in the same commit.
+    pub(super) async fn move_audited(
+        &self,
+        instance: InstanceKey,
+        stimulus: Stimulus,
+        lease: Option<(ElementInstanceKey, String)>,
+        audit: Option<AuditRow>,
+    ) -> Result<Acceptance, Error> {
         let order = Box::new(MoveOrder {
             stimulus,
             instance,
             source: Some("http.api"),
             lease,
+            audit,
         });
         let owner = self.inner.owners.of_key(instance.get());
         self.ask(owner, |reply| Message::Move(order, reply)).await
-    }
-
-    pub(crate) async fn instance_row(&self, instance: InstanceKey) -> Result<InstanceRow, Error> {
-        let store = self.shared().store.clone();
-        blocking(move || store.instance(instance))
-            .await?
-            .ok_or(Error::NoSuchInstance(instance))
     }
 }

@@ -47,6 +47,7 @@ impl Runtime {
                 .unwrap_or(i64::MAX)
                 .min(100 * 365 * 24 * 3_600_000),
             message_id: request.message_id,
+            actor: request.actor,
             source: request.source,
             accept_only,
         });
@@ -68,6 +69,7 @@ impl Runtime {
             tenant: tenant.into(),
             name: request.name,
             variables: request.variables,
+            actor: request.actor,
             source: request.source,
         });
         let mut published = self.ask(owner, |reply| Message::Broadcast(order, reply)).await?;

@@ -168,6 +168,7 @@ impl Runtime {
             .queue_depth
             .load(std::sync::atomic::Ordering::Relaxed);
         let limit = self.shared().options.queue_max_depth;
+        let recovering = self.shared().recovering.load();
         let overfull = limit.filter(|limit| depth > *limit && !quiescence.is_accepting());
         vec![
             Check {
@@ -187,6 +188,12 @@ impl Runtime {
                     Grade::Healthy
                 },
                 reason: overfull.map(|limit| format!("{depth} stimuli wait; the limit is {limit}")),
+            },
+            Check {
+                // New work is taken meanwhile: it says so, and is no reason to send nothing.
+                name: "recovery",
+                grade: Grade::Healthy,
+                reason: recovering.map(|(done, all)| format!("recovering {done} of {all}")),
             },
             Check {
                 name: "store",

@@ -79,6 +79,28 @@ impl Runtime {
         .await
     }
 
+    /// Nobody knows how far this leased job came. That it is gone or leased anew meanwhile is fine.
+    pub(crate) async fn lose_job(
+        &self,
+        job: &tidegate_store::JobRow,
+        lease_token: &str,
+    ) -> Result<(), Error> {
+        let stimulus = Stimulus::JobOutcome {
+            instance: job.instance,
+            job: job.key,
+            outcome: JobOutcome::Lost,
+            worker: job.worker.clone().unwrap_or_default(),
+        };
+        let lease = (job.key, lease_token.to_owned());
+        match self.move_instance(job.instance, stimulus, Some(lease)).await {
+            Ok(_)
+            | Err(
+                Error::NoSuchJob(_) | Error::StaleLease(_) | Error::NoSuchInstance(_) | Error::Rejected(_),
+            ) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn report_job(
         &self,
         job: ElementInstanceKey,
@@ -122,9 +144,11 @@ impl Runtime {
             cause,
         ));
         let owner = self.inner.owners.of_key(row.instance.get());
-        self.ask(owner, |reply| Message::Control(row.instance, command, reply))
-            .await
-            .map(drop)
+        self.ask(owner, |reply| {
+            Message::Control(row.instance, command, None, reply)
+        })
+        .await
+        .map(drop)
     }
 
     /// Completes a user task.
@@ -174,11 +198,9 @@ impl Runtime {
             retries,
             actor: actor.to_owned(),
         };
-        let acceptance = self.move_instance(row.instance, stimulus, None).await?;
         let mut audit = self.shared().audit("IncidentRetryRequested", actor, None);
         audit.subject = Some(incident.to_string());
         audit.scope = "instance".to_owned();
-        self.shared().write_audit(audit).await;
-        Ok(acceptance)
+        self.move_audited(row.instance, stimulus, None, Some(audit)).await
     }
 }

@@ -148,7 +148,24 @@ async fn case_145_the_outer_of_two_interrupting_events_wins_and_one_path_is_take
     stand
         .until(job.instance, |d| d.row.sub_status.is_finished())
         .await;
-    // The middle one may have taken the message too, before it was told to end; nothing of it is left either way.
+    // The middle one is another process and takes the message too; whether it is told to end before or after that, it
+    // takes no second way, what it called does nothing more, and nothing of it is left.
+    for (process, never) in [("middle", "e"), ("inner", "work")] {
+        let rows = stand
+            .runtime
+            .instances(InstanceFilter::default(), Page::first(10))
+            .await
+            .unwrap();
+        let row = rows
+            .iter()
+            .find(|row| &*row.process_id == process)
+            .expect(process);
+        assert_eq!(
+            stand.times(row.key, &format!("ElementCompleted {never}")).await,
+            0,
+            "{process}"
+        );
+    }
     for process in ["outer", "middle", "inner"] {
         let statuses = statuses(&stand, process).await;
         assert!(

@@ -36,25 +36,46 @@ async fn case_149_the_default_flow_means_the_same_wherever_it_stands() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_150_a_gateway_without_a_way_out_is_an_incident_that_can_be_resolved() {
-    let conditions = [
-        ("=amount > 5", r#"{"amount": 1}"#),
-        ("=amount > 5", "{}"),
-        ("${amount > 5}", r#"{"amount": 1}"#),
-        ("${amount > 5}", "{}"),
+    // The condition, the start variables, and what the incident must tell of the value that it saw.
+    let cases = [
+        ("=amount > 5", r#"{"amount": 1}"#, "amount = 1"),
+        ("=amount > 5", "{}", "amount = undefined"),
+        ("=amount > 5", r#"{"amount": null}"#, "amount = null"),
+        ("=amount > 5", r#"{"amount": "many"}"#, "amount = \"many\""),
+        ("=amount", r#"{"amount": 1}"#, "amount = 1"),
+        ("=amount", r#"{"amount": null}"#, "amount = null"),
+        ("${amount > 5}", r#"{"amount": 1}"#, "amount = 1"),
+        ("${amount > 5}", "{}", "amount = undefined"),
+        ("${amount}", r#"{"amount": "many"}"#, "amount = \"many\""),
     ];
-    for (condition, start) in conditions {
+    let gateways = ["exclusiveGateway", "inclusiveGateway", "complexGateway"];
+    for (gateway, (condition, start, saw)) in gateways
+        .into_iter()
+        .flat_map(|gateway| cases.map(|case| (gateway, case)))
+    {
         let stand = stand().await;
         let body = format!(
-            r#"<startEvent id="s"/><exclusiveGateway id="g"/><endEvent id="e"/>{}"#,
+            r#"<startEvent id="s"/><{gateway} id="g"/><endEvent id="e"/>{}"#,
             flow_if("g", "e", condition)
         );
         stand.deploy(model("p", "", &body, "s>g")).await;
         let instance = stand.start("p", start).await.instance;
         let incident = stand.incident().await;
         assert_eq!(incident.element_id.as_deref(), Some("g"));
-        let says = &incident.message;
-        assert!(says.contains("amount"), "{condition} {start}: {says}");
-        let cured = Variables::parse(r#"{"amount": 6}"#).unwrap();
+        let bare = condition.trim_start_matches('=');
+        for part in ["`g`", "flow `g-e`", bare, saw] {
+            assert!(
+                incident.message.contains(part),
+                "{gateway} {condition} {start}: {}",
+                incident.message
+            );
+        }
+        let cured = if condition.contains('>') {
+            r#"{"amount": 6}"#
+        } else {
+            r#"{"amount": true}"#
+        };
+        let cured = Variables::parse(cured).unwrap();
         stand.runtime.set_variables(instance, cured, "op").await.unwrap();
         stand
             .runtime

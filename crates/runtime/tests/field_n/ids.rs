@@ -31,12 +31,11 @@ async fn case_167_ids_that_are_names_work_end_to_end() {
 async fn case_167_an_id_that_is_no_name_is_told_once_and_readably() {
     for id in ["01p", "a b"] {
         let text = format!(r#"<process id="{id}" isExecutable="true"><startEvent id="s"/></process>"#);
-        let found = match deploy(&stand().await, "p.bpmn", &file(&text)).await {
-            Ok(deployed) => deployed.warnings,
-            Err(found) => found,
-        };
+        let found = deploy(&stand().await, "p.bpmn", &file(&text)).await.unwrap_err();
         assert_eq!(codes(&found), ["invalid-id"]);
-        assert!(found[0].message.contains(id) && found[0].line > 0 && found[0].hint.is_some());
+        assert!(found[0].is_error() && found[0].message.contains(id));
+        assert!(found[0].line > 0 && found[0].column > 0 && found[0].hint.is_some());
+        assert_eq!(found[0].element_id.as_deref(), Some(id));
     }
 }
 

@@ -22,7 +22,7 @@ pub fn process_with(id: &str, extra: &str, body: &str) -> Resource {
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL"
     xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
-    xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:tests">
+    xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" xmlns:tidegate="urn:tidegate:bpmn" targetNamespace="urn:tests">
   {extra}
   <bpmn:process id="{id}" isExecutable="true">{body}</bpmn:process>
 </bpmn:definitions>"#

@@ -21,6 +21,10 @@ use keys::Keys;
 const LEEWAY: Duration = Duration::from_secs(60);
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 16 << 10;
+/// The word of the claim of tenants that stands for all of them.
+const ALL_TENANTS: &str = "*";
+/// The most tenants of one caller that are looked at: each is a read of its own in a list.
+const MAX_TENANTS: usize = 100;
 /// The longest name of a caller that is kept, in characters.
 const MAX_NAME: usize = 200;
 
@@ -39,6 +43,9 @@ pub struct OidcOptions {
     pub name_claim: String,
     /// The claim whose words are mapped, dots between nested names: a list of texts, or a text with spaces.
     pub permissions_claim: String,
+    /// The claim that lists a caller's tenants, `*` for all of them. None: every caller knows all tenants. A token without
+    /// the claim is bound to no tenant at all.
+    pub tenants_claim: Option<String>,
     /// What each word of that claim allows; other words allow nothing.
     pub permissions: BTreeMap<String, Permissions>,
     /// An unknown key has the keys fetched again at most this often.
@@ -67,6 +74,7 @@ impl OidcOptions {
             ],
             name_claim: "preferred_username".to_owned(),
             permissions_claim: "roles".to_owned(),
+            tenants_claim: None,
             permissions: BTreeMap::new(),
             refresh_interval: Self::REFRESH_INTERVAL,
             max_age: Self::MAX_AGE,
@@ -164,19 +172,32 @@ impl Oidc {
         let named = claim(claims, &self.options.name_claim).and_then(Value::as_str);
         let name = named.or(claims["sub"].as_str()).filter(|name| !name.is_empty());
         let name: String = name.ok_or("it names nobody")?.chars().take(MAX_NAME).collect();
-        let words: Vec<&str> = match claim(claims, &self.options.permissions_claim) {
-            Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
-            Some(Value::String(words)) => words.split_ascii_whitespace().collect(),
-            _ => Vec::new(),
-        };
+        let words = self::words(claims, &self.options.permissions_claim);
         let granted = words
             .iter()
             .filter_map(|word| self.options.permissions.get(*word));
+        let tenants = self.options.tenants_claim.as_ref();
+        let tenants = tenants.map(|name| self::words(claims, name));
+        let is_bound = |tenants: &Vec<&str>| !tenants.contains(&ALL_TENANTS);
+        let tenants = tenants.filter(is_bound).map(|tenants| {
+            let tenants = tenants.into_iter().take(MAX_TENANTS);
+            tenants.map(Arc::from).collect()
+        });
         Ok(Identity {
             name: Arc::from(name),
             permissions: granted.fold(Permissions::NONE, |all, some| all.and(*some)),
             shell: None,
+            tenants,
         })
+    }
+}
+
+/// The words of a claim: a list of texts, or a text with spaces.
+fn words<'a>(claims: &'a Value, name: &str) -> Vec<&'a str> {
+    match claim(claims, name) {
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(words)) => words.split_ascii_whitespace().collect(),
+        _ => Vec::new(),
     }
 }
 

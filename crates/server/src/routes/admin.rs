@@ -4,6 +4,7 @@ use axum::Json;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate::model::Timestamp;
+use tidegate::plan::DrainPlan;
 use tidegate::status::RuntimeStatus;
 
 use crate::extract::{Actor, Name, Shell, reason, to_the_end};
@@ -38,6 +39,10 @@ pub(super) async fn status(shell: Shell) -> Result<Json<RuntimeStatus>, Problem>
         .await
         .map(Json)
         .map_err(|error| shell.problem(error))
+}
+
+pub(super) async fn drain_plan(shell: Shell) -> Json<DrainPlan> {
+    Json(shell.0.drain_plan())
 }
 
 #[derive(Deserialize, Default)]

@@ -9,6 +9,7 @@ use tidegate::model::DefinitionKey;
 use tidegate::store::{DefinitionFilter, DefinitionKind};
 use tidegate::unregister::LiveInstances;
 
+use crate::auth::Tenants;
 use crate::cursor::Paging;
 use crate::extract::{Actor, Key, Query, Shell, milliseconds};
 use crate::{Problem, views};
@@ -23,19 +24,27 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
-pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    shell: Shell,
+    tenants: Tenants,
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let filter = DefinitionFilter {
         kind: Some(DefinitionKind::Process),
         process_id: query.process_id,
         latest: query.latest.unwrap_or_default(),
-        tenant: query.tenant_id,
+        tenant: None,
     };
-    let rows = shell
-        .0
-        .definitions(filter, paging.page())
-        .await
-        .map_err(|error| shell.problem(error))?;
+    let fetch = |tenant| {
+        let filter = DefinitionFilter {
+            tenant,
+            ..filter.clone()
+        };
+        shell.0.definitions(filter, paging.page())
+    };
+    let rows = tenants.rows(query.tenant_id, |row| row.key.get(), fetch).await;
+    let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::definition(&row)))
 }
 
@@ -112,7 +121,8 @@ pub(super) async fn state(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<
     Ok(Json(json!({ "definitionKey": key, "state": state })))
 }
 
-pub(super) async fn starters(shell: Shell) -> Result<Json<Value>, Problem> {
-    let starters = shell.0.starters().await.map_err(|error| shell.problem(error))?;
+pub(super) async fn starters(shell: Shell, tenants: Tenants) -> Result<Json<Value>, Problem> {
+    let mut starters = shell.0.starters().await.map_err(|error| shell.problem(error))?;
+    starters.retain(|starter| tenants.knows(&starter.tenant_id));
     Ok(Json(json!({ "items": starters, "next": null })))
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tidegate::Error;
 use tidegate::api::{Deployment, Resource};
 
+use crate::auth::Tenants;
 use crate::extract::{Actor, Query, Shell, name, required};
 use crate::{App, Problem, body};
 
@@ -25,13 +26,14 @@ pub(super) async fn deploy(
     State(app): State<App>,
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     Query(parameters): Query<Parameters>,
     request: Request,
 ) -> Result<Json<Deployment>, Problem> {
     if shell.0.quiescence().is_draining() {
         return Err(shell.problem(Error::Draining));
     }
-    let tenant = name("tenantId", parameters.tenant_id)?;
+    let tenant = tenants.one(name("tenantId", parameters.tenant_id)?)?;
     let headers = request.headers().clone();
     let media = body::media_type(&headers).unwrap_or_default();
     let is_multipart = media == "multipart/form-data";

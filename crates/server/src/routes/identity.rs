@@ -9,6 +9,7 @@ pub(super) async fn show(Caller(caller): Caller) -> Json<Value> {
     Json(json!({
         "name": &*caller.name,
         "shell": caller.shell.as_deref(),
+        "tenants": caller.tenants.as_deref().map(|tenants| tenants.iter().map(|tenant| &**tenant).collect::<Vec<_>>()),
         "permissions": caller.permissions.names(),
     }))
 }

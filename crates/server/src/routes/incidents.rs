@@ -7,6 +7,7 @@ use serde_json::Value;
 use tidegate::model::{IncidentKey, InstanceKey};
 use tidegate::store::IncidentFilter;
 
+use crate::auth::Tenants;
 use crate::cursor::Paging;
 use crate::extract::{Actor, Key, Query, Shell};
 use crate::{Problem, body, views};
@@ -21,18 +22,26 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
-pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    shell: Shell,
+    tenants: Tenants,
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let filter = IncidentFilter {
         instance: query.instance_key,
         process_id: query.process_id,
-        tenant: query.tenant_id,
+        tenant: None,
     };
-    let rows = shell
-        .0
-        .incidents(filter, paging.page())
-        .await
-        .map_err(|error| shell.problem(error))?;
+    let fetch = |tenant| {
+        let filter = IncidentFilter {
+            tenant,
+            ..filter.clone()
+        };
+        shell.0.incidents(filter, paging.page())
+    };
+    let rows = tenants.rows(query.tenant_id, |row| row.key.get(), fetch).await;
+    let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::incident(&row)))
 }
 

@@ -11,6 +11,7 @@ use tidegate::api::{Acceptance, Definition, StartRequest};
 use tidegate::model::{DefinitionKey, InstanceKey, Status, SubStatus, Timestamp, Variables};
 use tidegate::store::{InstanceFilter, InstanceRow};
 
+use crate::auth::Tenants;
 use crate::cursor::Paging;
 use crate::extract::{
     Actor, Idempotency, Key, Query, Shell, milliseconds, name, reason, required, to_the_end,
@@ -62,6 +63,7 @@ impl Start {
 pub(super) async fn start(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     Idempotency(idempotency_key): Idempotency,
     body::Body(start): body::Body<Start>,
 ) -> Result<Response, Problem> {
@@ -74,7 +76,7 @@ pub(super) async fn start(
         definition: start.definition()?,
         variables: start.variables,
         business_key: name("businessKey", start.business_key)?,
-        tenant: name("tenantId", start.tenant_id)?,
+        tenant: tenants.one(name("tenantId", start.tenant_id)?)?,
         idempotency_key,
         await_completion: start.await_completion.then_some(wait),
         actor: actor.to_string(),
@@ -110,7 +112,11 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
-pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    shell: Shell,
+    tenants: Tenants,
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
     let Some(sub_statuses) = sub_statuses(query.status.as_deref(), query.sub_status.as_deref())? else {
         return Ok(paging.answer(
@@ -128,13 +134,17 @@ pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Resul
         has_incident: query.has_incident,
         started_after: query.started_after,
         started_before: query.started_before,
-        tenant: query.tenant_id,
+        tenant: None,
     };
-    let rows = shell
-        .0
-        .instances(filter, paging.page())
-        .await
-        .map_err(|error| shell.problem(error))?;
+    let fetch = |tenant| {
+        let filter = InstanceFilter {
+            tenant,
+            ..filter.clone()
+        };
+        shell.0.instances(filter, paging.page())
+    };
+    let rows = tenants.rows(query.tenant_id, |row| row.key.get(), fetch).await;
+    let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
 }
 

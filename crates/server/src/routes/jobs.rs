@@ -7,6 +7,7 @@ use tidegate::Error;
 use tidegate::api::{Acceptance, ActivateJobs};
 use tidegate::model::{ElementInstanceKey, Variables};
 
+use crate::auth::Tenants;
 use crate::extract::{Key, Shell, milliseconds, name, required};
 use crate::{Problem, body, views};
 
@@ -41,6 +42,7 @@ pub(super) struct Jobs {
 /// A worker that hangs up drops this future; the runtime leases nothing for it then.
 pub(super) async fn activate(
     shell: Shell,
+    tenants: Tenants,
     body::Body(activate): body::Body<Activate>,
 ) -> Result<Json<Jobs>, Problem> {
     if !(1..=MAX_JOBS).contains(&activate.max_jobs) {
@@ -56,7 +58,7 @@ pub(super) async fn activate(
         max_jobs: activate.max_jobs,
         lease: milliseconds("leaseMs", activate.lease_ms, 1..=MAX_LEASE_MS)?,
         wait: milliseconds("waitMs", activate.wait_ms, 0..=MAX_WAIT_MS)?,
-        tenant: name("tenantId", activate.tenant_id)?,
+        tenant: tenants.one(name("tenantId", activate.tenant_id)?)?,
     };
     let jobs = shell
         .0

@@ -8,6 +8,7 @@ use tidegate::api::MessageRequest;
 use tidegate::model::Variables;
 
 use super::instances::SOURCE;
+use crate::auth::Tenants;
 use crate::extract::{Actor, Idempotency, Shell, milliseconds, name, required};
 use crate::{Problem, body};
 
@@ -29,6 +30,7 @@ pub(super) struct Publish {
 pub(super) async fn publish(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     Idempotency(idempotency_key): Idempotency,
     body::Body(publish): body::Body<Publish>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
@@ -43,7 +45,7 @@ pub(super) async fn publish(
         ttl,
         // A message's id already makes it one message; the header is another way to give it.
         message_id: name("messageId", publish.message_id)?.or(idempotency_key),
-        tenant: name("tenantId", publish.tenant_id)?,
+        tenant: tenants.one(name("tenantId", publish.tenant_id)?)?,
         actor: actor.to_string(),
         source: Some(SOURCE),
     };

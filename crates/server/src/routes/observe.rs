@@ -13,6 +13,7 @@ use serde_json::Value;
 use tidegate::model::InstanceKey;
 use tidegate::observe::{Notice, Observation, ObserveOptions, ObservedKind};
 
+use crate::auth::Tenants;
 use crate::extract::{Key, KnownShell, Query, Shell};
 use crate::host::Host;
 use crate::{App, Problem};
@@ -80,8 +81,10 @@ pub(super) async fn all(
     State(app): State<App>,
     KnownShell(known): KnownShell,
     shell: Shell,
-    Query(query): Query<Parameters>,
+    tenants: Tenants,
+    Query(mut query): Query<Parameters>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    query.tenant_id = tenants.followed(query.tenant_id)?;
     let observation = shell
         .0
         .observe(query.options()?)

@@ -7,11 +7,14 @@ use tidegate::api::DEFAULT_TENANT;
 use tidegate::model::Timestamp;
 use tidegate::parts::{Part, PartialPause, PauseScope};
 
+use crate::auth::Tenants;
 use crate::extract::{Actor, Shell, name, reason, to_the_end};
 use crate::{Problem, body};
 
-pub(super) async fn list(shell: Shell) -> Json<Value> {
-    Json(json!({ "items": shell.0.partial_pauses(), "next": null }))
+pub(super) async fn list(shell: Shell, tenants: Tenants) -> Json<Value> {
+    let mut pauses = shell.0.partial_pauses();
+    pauses.retain(|pause| tenants.knows(pause.part.of_tenant()));
+    Json(json!({ "items": pauses, "next": null }))
 }
 
 #[derive(Deserialize)]
@@ -27,9 +30,10 @@ pub(super) struct Pause {
 pub(super) async fn pause(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     body::Body(pause): body::Body<Pause>,
 ) -> Result<Json<PartialPause>, Problem> {
-    let part = part(pause.process_id, pause.tenant_id)?;
+    let part = part(&tenants, pause.process_id, pause.tenant_id)?;
     let reason = reason(pause.reason)?;
     let runtime = shell.0.clone();
     let paused = to_the_end(async move {
@@ -50,17 +54,23 @@ pub(super) struct Resume {
 pub(super) async fn resume(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     body::Body(resume): body::Body<Resume>,
 ) -> Result<Json<Value>, Problem> {
-    let part = part(resume.process_id, resume.tenant_id)?;
+    let part = part(&tenants, resume.process_id, resume.tenant_id)?;
     let runtime = shell.0.clone();
     let resumed = to_the_end(async move { runtime.resume_part(part, &actor).await }).await?;
     let resumed = resumed.map_err(|error| shell.problem(error))?;
     Ok(Json(json!({ "resumed": resumed })))
 }
 
-fn part(process_id: Option<String>, tenant_id: Option<String>) -> Result<Part, Problem> {
+fn part(tenants: &Tenants, process_id: Option<String>, tenant_id: Option<String>) -> Result<Part, Problem> {
     let (process_id, tenant) = (name("processId", process_id)?, name("tenantId", tenant_id)?);
+    let tenant = match (&process_id, tenant) {
+        // Nothing is paused that was not named.
+        (None, None) => None,
+        (_, tenant) => tenants.one(tenant)?,
+    };
     match (process_id, tenant) {
         (Some(process_id), tenant) => Ok(Part::Definition {
             tenant: tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()),

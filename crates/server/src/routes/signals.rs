@@ -8,6 +8,7 @@ use tidegate::api::SignalRequest;
 use tidegate::model::Variables;
 
 use super::instances::SOURCE;
+use crate::auth::Tenants;
 use crate::extract::{Actor, Shell, name, required};
 use crate::{Problem, body};
 
@@ -23,12 +24,13 @@ pub(super) struct Broadcast {
 pub(super) async fn broadcast(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     body::Body(signal): body::Body<Broadcast>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let request = SignalRequest {
         name: required("name", signal.name)?,
         variables: signal.variables,
-        tenant: name("tenantId", signal.tenant_id)?,
+        tenant: tenants.one(name("tenantId", signal.tenant_id)?)?,
         actor: actor.to_string(),
         source: Some(SOURCE),
     };

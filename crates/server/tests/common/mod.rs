@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
+use tidegate::store::Store;
 use tidegate::{Options, Runtime};
 use tidegate_server::auth::{Credential, Permissions};
 use tidegate_server::listen::{self, ListenOptions, Listening};
@@ -31,6 +33,11 @@ pub async fn server() -> Server {
 /// A server with these options.
 pub async fn server_with(options: Options, auth: Auth, api: ApiOptions) -> Server {
     let store = tidegate::store::open("memory:").unwrap();
+    server_on(store, options, auth, api).await
+}
+
+/// A server with these options on this store.
+pub async fn server_on(store: Arc<dyn Store>, options: Options, auth: Auth, api: ApiOptions) -> Server {
     let runtime = Runtime::builder()
         .store(store)
         .options(options)

@@ -43,6 +43,37 @@ pub fn leases_go_to_the_oldest_free_jobs(make: Make<'_>) {
     assert_eq!(keys(&subject.write(vec![lease(0, "t-4", 500)])), [] as [u64; 0]);
 }
 
+/// Jobs of excepted processes stay where they are, and others come in their place.
+pub fn excepted_processes_keep_their_jobs(make: Make<'_>) {
+    let subject = Subject::new(make);
+    let mut jobs = [job(11), job(12), job(13), job(14)];
+    for held in [0, 2] {
+        jobs[held].process_id = Arc::from("held");
+    }
+    subject.write(jobs.map(open_job).to_vec());
+    let except = |token: &str, now| {
+        let Write::LeaseJobs(mut request) = lease(1, token, now) else {
+            unreachable!("it is a lease");
+        };
+        request.except = vec!["other".to_owned(), "held".to_owned()];
+        Write::LeaseJobs(request)
+    };
+    assert_eq!(keys(&subject.write(vec![except("t-1", 0)])), [12]);
+    assert_eq!(keys(&subject.write(vec![lease(1, "t-2", 0)])), [11]);
+    // Of those whose lease has ended too.
+    let outcome = subject.write(vec![except("t-3", 200)]);
+    assert_eq!(
+        (keys(&outcome), outcome.lapsed),
+        (vec![12], vec![ElementInstanceKey(12)])
+    );
+    assert_eq!(keys(&subject.write(vec![except("t-4", 200)])), [14]);
+    let outcome = subject.write(vec![lease(10, "t-5", 200)]);
+    assert_eq!(
+        (keys(&outcome), outcome.lapsed),
+        (vec![11, 13], vec![ElementInstanceKey(11)])
+    );
+}
+
 /// A lease that has ended is free for others; until somebody takes it, its holder may still complete.
 pub fn a_lease_expires(make: Make<'_>) {
     let subject = Subject::new(make);

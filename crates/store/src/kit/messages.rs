@@ -274,6 +274,7 @@ pub fn deliveries_stand_in_the_queue(make: Make<'_>) {
         correlation_key: "42".to_owned(),
         variables: Variables::parse("{\"amount\": 50}").unwrap(),
         expires_at: at(1_000),
+        from: message(50).from,
     };
     assert_eq!(minicbor::decode::<Stimulus>(&row.payload).unwrap(), expected);
     // Deliveries and own stimuli share one order.
@@ -283,6 +284,29 @@ pub fn deliveries_stand_in_the_queue(make: Make<'_>) {
     ]);
     assert!(outcome.stimuli[0] > row.key && outcome.deliveries[0].stimulus > outcome.stimuli[0]);
     assert_eq!(subject.store.queue().unwrap().depth, 3);
+}
+
+/// Whoever takes a message that waited learns who sent it.
+pub fn a_buffered_message_keeps_its_sender(make: Make<'_>) {
+    let mut subject = Subject::new(make);
+    let mut unsigned = message(51);
+    unsigned.from = None;
+    subject.write(vec![publish(message(50), 1), publish(unsigned, 1)]);
+    subject = subject.reopen();
+    let all = SubscriptionRow {
+        once: false,
+        ..subscription(1, "order")
+    };
+    let outcome = subject.write(vec![subscribe(all, 2)]);
+    let senders: Vec<_> = outcome
+        .deliveries
+        .iter()
+        .map(|delivery| match minicbor::decode(&delivery.payload) {
+            Ok(Stimulus::Deliver { from, .. }) => from,
+            other => panic!("expected a delivery, found {other:?}"),
+        })
+        .collect();
+    assert_eq!(senders, [message(50).from, None]);
 }
 
 /// A signal goes to everybody who waits for it, in the order in which they began to, and is not kept; messages and
@@ -311,6 +335,7 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         name: "paid".to_owned(),
         variables: r#"{"a":1}"#.to_owned(),
         except: Some(InstanceKey(7 + 1_000)),
+        from: message(50).from,
         now: at(1),
     };
     subject.write(vec![subscribe(waits(7, true), 0)]);
@@ -319,7 +344,13 @@ pub fn a_signal_goes_to_all_who_wait(make: Make<'_>) {
         .deliveries
         .iter()
         .map(|delivery| match minicbor::decode(&delivery.payload) {
-            Ok(Stimulus::Signal { owner, variables, .. }) => {
+            Ok(Stimulus::Signal {
+                owner,
+                variables,
+                from,
+                ..
+            }) => {
+                assert_eq!(from, message(50).from, "who threw it");
                 assert_eq!(variables.to_json(), r#"{"a":1}"#);
                 owner.get()
             }

@@ -86,7 +86,9 @@ macro_rules! conformance {
             messages::a_replaced_subscription_is_gone
             messages::a_bad_payload_fails_its_own_commit
             messages::deliveries_stand_in_the_queue
+            messages::a_buffered_message_keeps_its_sender
             jobs::leases_go_to_the_oldest_free_jobs
+            jobs::excepted_processes_keep_their_jobs
             jobs::a_lease_expires
             jobs::a_stale_token_is_refused
             jobs::a_job_waits_for_its_time

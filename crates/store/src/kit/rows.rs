@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_model::{
-    DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey,
-    StimulusKey, SubStatus,
+    Cause, DefinitionKey, DeploymentKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
+    MessageKey, StimulusKey, SubStatus, TaskDetails,
 };
 
 use super::at;
@@ -100,6 +100,9 @@ pub(super) fn subscribe(row: SubscriptionRow, now: i64) -> Write {
 /// A message that waits until 1,000.
 pub(super) fn message(key: u64) -> MessageRow {
     MessageRow {
+        from: Some(Cause::Client {
+            actor: "ada".to_owned(),
+        }),
         key: MessageKey(key),
         tenant: Arc::from(TENANT),
         name: "paid".to_owned(),
@@ -147,6 +150,7 @@ pub(super) fn lease(limit: usize, token: &str, now: i64) -> Write {
         job_type: "payment".to_owned(),
         tenant: Arc::from(TENANT),
         worker: "worker-1".to_owned(),
+        except: Vec::new(),
         limit,
         lease_token: token.to_owned(),
         now: at(now),
@@ -192,6 +196,13 @@ pub(super) fn user_task(key: u64, instance: u64) -> UserTaskRow {
         name: Some("Approve \"it\"".to_owned()),
         assignee: None,
         candidate_groups: vec!["sales".to_owned(), "a, b".to_owned()],
+        details: TaskDetails {
+            candidate_users: vec!["ada".to_owned()],
+            form_key: Some("approve \"it\"".to_owned()),
+            due_date: Some(at(99)),
+            priority: Some(-7),
+            ..TaskDetails::default()
+        },
         created_at: at(9),
     }
 }

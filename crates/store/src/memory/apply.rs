@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_model::{
-    ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, Timestamp, Variables,
+    Cause, ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey, Timestamp, Variables,
 };
 
 use super::failed;
@@ -69,9 +69,10 @@ impl Tables {
                 name,
                 variables,
                 except,
+                from,
                 now,
             } => {
-                self.broadcast(&tenant, &name, &variables, except, now, outcome);
+                self.broadcast(&tenant, &name, &variables, (except, from.as_ref()), now, outcome);
             }
             Write::ExpireMessages { now, limit } => self.expire(now, limit, outcome),
             Write::OpenJob(row) => {
@@ -240,7 +241,7 @@ impl Tables {
         tenant: &Arc<str>,
         name: &str,
         variables: &str,
-        except: Option<InstanceKey>,
+        (except, from): (Option<InstanceKey>, Option<&Cause>),
         now: Timestamp,
         outcome: &mut Outcome,
     ) {
@@ -256,7 +257,7 @@ impl Tables {
                 self.subscriptions.take(number);
             }
             // Writing to a vector does not fail.
-            let Ok(row) = signal_delivery(name, variables.clone(), &open, now) else {
+            let Ok(row) = signal_delivery(name, variables.clone(), from, &open, now) else {
                 continue;
             };
             let payload = row.payload.clone();
@@ -314,11 +315,17 @@ impl Tables {
             JobState::Leased => job.lease_until.is_none_or(|until| until <= request.now),
             JobState::Reported => false,
         };
-        let wanted = self
-            .jobs
-            .values_mut()
-            .filter(|job| *job.job_type == *request.job_type && job.tenant == request.tenant && is_free(job));
+        let is_excepted = |job: &JobRow| request.except.iter().any(|except| *except == *job.process_id);
+        let wanted = self.jobs.values_mut().filter(|job| {
+            *job.job_type == *request.job_type
+                && job.tenant == request.tenant
+                && is_free(job)
+                && !is_excepted(job)
+        });
         for job in wanted.take(request.limit) {
+            if job.state == JobState::Leased {
+                outcome.lapsed.push(job.key);
+            }
             job.state = JobState::Leased;
             job.worker = Some(request.worker.clone());
             job.lease_token = Some(request.lease_token.clone());

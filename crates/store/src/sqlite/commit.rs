@@ -147,9 +147,11 @@ fn apply(
             name,
             variables,
             except,
+            from,
             now,
         } => {
-            signal::broadcast(conn, totals, (tenant, name, variables), *except, *now, outcome)?;
+            let who = (*except, from.as_ref());
+            signal::broadcast(conn, totals, (tenant, name, variables), who, *now, outcome)?;
         }
         Write::ExpireMessages { now, limit } => {
             message::expire(conn, *now, *limit, outcome)?;

@@ -72,28 +72,10 @@ pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<J
 
 /// Leases the oldest free jobs: those available, and those whose lease has ended.
 pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Outcome) -> Result<(), Trouble> {
-    let limit = super::rows(request.limit);
-    let mut free: Vec<i64> = conn
-        .prepare_cached(
-            "SELECT key FROM jobs WHERE state = 0 AND job_type = ?1 AND tenant = ?2 AND not_before <= ?3 \
-             ORDER BY key LIMIT ?4",
-        )?
-        .query_map(
-            params![request.job_type, request.tenant, request.now.as_ms(), limit],
-            |row| row.get(0),
-        )?
-        .collect::<Result<_, _>>()?;
-    let lapsed = conn
-        .prepare_cached(
-            "SELECT key FROM jobs WHERE state = 1 AND job_type = ?1 AND tenant = ?2 \
-             AND (lease_until IS NULL OR lease_until <= ?3) ORDER BY key LIMIT ?4",
-        )?
-        .query_map(
-            params![request.job_type, request.tenant, request.now.as_ms(), limit],
-            |row| row.get(0),
-        )?
-        .collect::<Result<Vec<i64>, _>>()?;
-    free.extend(lapsed);
+    let find = |is_free: &str| find(conn, request, is_free);
+    let mut free = find("state = 0 AND not_before <= ?3")?;
+    let lapsed = find("state = 1 AND (lease_until IS NULL OR lease_until <= ?3)")?;
+    free.extend(&lapsed);
     free.sort_unstable();
     free.truncate(request.limit);
     let mut statement = conn.prepare_cached(&format!(
@@ -107,8 +89,33 @@ pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Out
             request.lease_until.as_ms()
         ];
         outcome.leased.push(statement.query_row(asked, read)?);
+        if lapsed.contains(&key) {
+            outcome.lapsed.push(ElementInstanceKey(key as u64));
+        }
     }
     Ok(())
+}
+
+/// The oldest jobs that are free in this way.
+fn find(conn: &Connection, request: &LeaseRequest, is_free: &str) -> Result<Vec<i64>, Trouble> {
+    // Rarely is anything excepted: then nothing is asked about it.
+    let except = match request.except.is_empty() {
+        true => "",
+        false => "AND process_id NOT IN (SELECT value FROM json_each(?5))",
+    };
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT key FROM jobs WHERE {is_free} AND job_type = ?1 AND tenant = ?2 {except} ORDER BY key LIMIT ?4"
+    ))?;
+    let (now, limit) = (request.now.as_ms(), super::rows(request.limit));
+    let key = |row: &Row<'_>| row.get(0);
+    let found = match request.except.is_empty() {
+        true => statement.query_map(params![request.job_type, request.tenant, now, limit], key)?,
+        false => {
+            let except = serde_json::to_string(&request.except).unwrap_or_default();
+            statement.query_map(params![request.job_type, request.tenant, now, limit, except], key)?
+        }
+    };
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {

@@ -87,8 +87,8 @@ pub(super) fn publish(
         return Ok(());
     }
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO messages (key, tenant, name, correlation_key, variables, expires_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT OR REPLACE INTO messages (key, tenant, name, correlation_key, variables, expires_at, sender) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         row.key.get() as i64,
@@ -96,7 +96,9 @@ pub(super) fn publish(
         row.name,
         row.correlation_key,
         row.variables,
-        row.expires_at.as_ms()
+        row.expires_at.as_ms(),
+        // Writing to a vector does not fail.
+        row.from.as_ref().and_then(|from| minicbor::to_vec(from).ok())
     ])?;
     Ok(())
 }
@@ -130,7 +132,7 @@ pub(super) fn expire(
 fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
     let limit = if row.once { 1 } else { usize::MAX };
     let mut statement = conn.prepare_cached(
-        "SELECT key, variables, expires_at FROM messages \
+        "SELECT key, variables, expires_at, sender FROM messages \
          WHERE correlation_key = ?1 AND name = ?2 AND tenant = ?3 AND expires_at > ?4 ORDER BY key LIMIT ?5",
     )?;
     let asked = params![
@@ -148,6 +150,9 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
             correlation_key: row.correlation_key.clone(),
             variables: found.get(1)?,
             expires_at: Timestamp::from_ms(found.get(2)?),
+            from: found
+                .get::<_, Option<Vec<u8>>>(3)?
+                .and_then(|bytes| minicbor::decode(&bytes).ok()),
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

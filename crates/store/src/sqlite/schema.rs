@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5464_4774;
 
 /// Schema steps; step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] = &[FIRST];
+pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS];
 
 /// `meta` holds what each transaction brings up to date once: the fence, the key marks and the totals that
 /// would otherwise have to be counted.
@@ -217,3 +217,11 @@ CREATE TABLE audit (
     request_id TEXT
 ) STRICT;
 ";
+
+/// Candidate users, form, dates and priority of a user task, as JSON.
+const TASK_DETAILS: &str = "
+ALTER TABLE user_tasks ADD COLUMN details TEXT NOT NULL DEFAULT '{}';
+";
+
+/// Who sent a message that waits, encoded.
+const SENDERS: &str = "ALTER TABLE messages ADD COLUMN sender BLOB;";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp};
+use tidegate_model::{Cause, ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp};
 
 use super::error::Trouble;
 use super::queue;
@@ -16,7 +16,7 @@ pub(super) fn broadcast(
     conn: &Connection,
     totals: &mut Totals,
     (tenant, name, variables): (&Arc<str>, &str, &str),
-    except: Option<InstanceKey>,
+    (except, from): (Option<InstanceKey>, Option<&Cause>),
     now: Timestamp,
     outcome: &mut Outcome,
 ) -> Result<(), Trouble> {
@@ -29,7 +29,7 @@ pub(super) fn broadcast(
             conn.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?
                 .execute(params![id])?;
         }
-        let row = signal_delivery(name, variables.clone(), &subscription, now)?;
+        let row = signal_delivery(name, variables.clone(), from, &subscription, now)?;
         let stimulus = queue::add(conn, totals, &row)?;
         outcome.deliveries.push(Delivery {
             stimulus,

@@ -7,11 +7,12 @@ use super::error::Trouble;
 use crate::row::{IncidentFilter, IncidentRow, Page, UserTaskFilter, UserTaskRow};
 
 pub(super) fn open(conn: &Connection, row: &UserTaskRow) -> Result<(), Trouble> {
-    // Lists of texts serialize without fail.
+    // Lists of texts serialize without fail, and so do texts, numbers and times.
     let groups = serde_json::to_string(&row.candidate_groups).unwrap_or_else(|_| "[]".to_owned());
+    let details = serde_json::to_string(&row.details).unwrap_or_else(|_| "{}".to_owned());
     conn.prepare_cached(
         "INSERT OR REPLACE INTO user_tasks (key, instance, process_id, tenant, element_id, name, assignee, \
-         candidate_groups, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         candidate_groups, created_at, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         row.key.get() as i64,
@@ -22,7 +23,8 @@ pub(super) fn open(conn: &Connection, row: &UserTaskRow) -> Result<(), Trouble> 
         row.name,
         row.assignee,
         groups,
-        row.created_at.as_ms()
+        row.created_at.as_ms(),
+        details
     ])?;
     Ok(())
 }
@@ -34,7 +36,7 @@ pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Tr
 }
 
 const TASK: &str =
-    "key, instance, process_id, tenant, element_id, name, assignee, candidate_groups, created_at";
+    "key, instance, process_id, tenant, element_id, name, assignee, candidate_groups, created_at, details";
 
 pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {TASK} FROM user_tasks WHERE key = ?1"))?;
@@ -76,7 +78,7 @@ pub(super) fn list(
 }
 
 fn read_task(row: &Row<'_>) -> rusqlite::Result<UserTaskRow> {
-    let groups: String = row.get(7)?;
+    let (groups, details): (String, String) = (row.get(7)?, row.get(9)?);
     Ok(UserTaskRow {
         key: ElementInstanceKey(row.get::<_, i64>(0)? as u64),
         instance: InstanceKey(row.get::<_, i64>(1)? as u64),
@@ -85,11 +87,14 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<UserTaskRow> {
         element_id: row.get(4)?,
         name: row.get(5)?,
         assignee: row.get(6)?,
-        candidate_groups: serde_json::from_str(&groups).map_err(|cause| {
-            rusqlite::Error::FromSqlConversionFailure(7, rusqlite::types::Type::Text, Box::new(cause))
-        })?,
+        candidate_groups: serde_json::from_str(&groups).map_err(|cause| not_json(7, cause))?,
+        details: serde_json::from_str(&details).map_err(|cause| not_json(9, cause))?,
         created_at: Timestamp::from_ms(row.get(8)?),
     })
+}
+
+fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(cause))
 }
 
 pub(super) fn open_incident(conn: &Connection, row: &IncidentRow) -> Result<(), Trouble> {

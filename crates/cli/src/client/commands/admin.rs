@@ -30,6 +30,30 @@ pub async fn pause(call: Call<Pause>) -> Result<(), Failure> {
     show(call.connection.output, &answer, status)
 }
 
+/// The plan of a drain, and what is said of the reserve.
+pub fn drain_plan(plan: &Value) {
+    let steps = plan["steps"].as_array().into_iter().flatten();
+    let rows = steps.map(|step| [cell(step, "name"), cell(step, "untilMs"), cell(step, "what")]);
+    terminal::table(["step", "until ms", "what"], rows);
+    let reserve = &plan["reserve"];
+    let kept = cell(reserve, "keptMs");
+    terminal::line(&match reserve["isEnough"].as_bool() {
+        Some(is_enough) => format!(
+            "Saving the outcomes of {} live cycles takes about {} ms as measured; {kept} ms are kept for it: {}.",
+            cell(reserve, "liveCycles"),
+            cell(reserve, "expectedMs"),
+            if is_enough {
+                "enough"
+            } else {
+                "make `persist-reserve` larger"
+            }
+        ),
+        None => format!(
+            "{kept} ms are kept for saving outcomes; nothing has been committed yet to measure it by."
+        ),
+    });
+}
+
 /// What a pause asks for.
 pub fn pause_body(pause: &Pause) -> Value {
     body([

@@ -1,0 +1,112 @@
+//! What a user task tells people, in the words of each modeler.
+
+mod common;
+
+use common::{Host, errors, load};
+use tidegate_model::effect::UserTask;
+use tidegate_model::{CommandKind, Effect, TaskDetails, Timestamp, Variables};
+
+/// The first user task of the model, or the incident in its place. The instance begins at 2026-01-01.
+fn open(task: &str, variables: &str) -> Result<UserTask, String> {
+    let file = format!(
+        r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"
+ xmlns:camunda="http://camunda.org/schema/1.0/bpmn" xmlns:operaton="http://operaton.org/schema/1.0/bpmn"
+ xmlns:flowable="http://flowable.org/bpmn" xmlns:activiti="http://activiti.org/bpmn" targetNamespace="urn:t">
+<process id="p" isExecutable="true"><startEvent id="s"/>{task}<sequenceFlow id="f" sourceRef="s" targetRef="t"/></process></definitions>"#
+    );
+    let compiled = load("p.bpmn", file.as_bytes(), &[]);
+    assert_eq!(errors(&compiled.diagnostics), [] as [&str; 0], "{task}");
+    let mut host = Host::new(&compiled.definitions[0]);
+    let start = CommandKind::Start {
+        element: None,
+        variables: Variables::parse(variables).unwrap(),
+    };
+    let (_, effects) = host.command(start).expect("it starts");
+    let mut found = effects.into_iter().filter_map(|effect| match effect {
+        Effect::OpenUserTask(task) => Some(Ok(task)),
+        Effect::RaiseIncident(incident) => Some(Err(incident.message)),
+        _ => None,
+    });
+    found.next().expect("a user task or an incident")
+}
+
+fn at(text: &str) -> Option<Timestamp> {
+    Some(Timestamp::parse(text).unwrap())
+}
+
+#[test]
+fn a_user_task_says_who_may_take_it_by_when_and_with_which_form() {
+    let task = r#"<userTask id="t"><extensionElements><zeebe:userTask/>
+<zeebe:assignmentDefinition candidateUsers="= [&quot;ada&quot;, second]" candidateGroups="sales"/>
+<zeebe:formDefinition formId="= &quot;form-&quot; + kind" externalReference="crm:7"/>
+<zeebe:taskSchedule dueDate="= now() + duration(&quot;P2D&quot;)" followUpDate="2026-01-02T08:00:00+01:00"/>
+<zeebe:priorityDefinition priority="= 40 + 2"/></extensionElements></userTask>"#;
+    let opened = open(task, r#"{"second": "bob", "kind": "a"}"#).unwrap();
+    assert_eq!(opened.candidate_groups, ["sales"]);
+    let expected = TaskDetails {
+        candidate_users: vec!["ada".to_owned(), "bob".to_owned()],
+        form_key: None,
+        form_id: Some("form-a".to_owned()),
+        external_form_reference: Some("crm:7".to_owned()),
+        due_date: at("2026-01-03T00:00:00Z"),
+        follow_up_date: at("2026-01-02T07:00:00Z"),
+        priority: Some(42),
+    };
+    assert_eq!(opened.details, expected);
+    let embedded = r#"<userTask id="t"><extensionElements><zeebe:formDefinition formKey="embedded:a"/></extensionElements></userTask>"#;
+    assert_eq!(
+        open(embedded, "{}").unwrap().details.form_key.as_deref(),
+        Some("embedded:a")
+    );
+}
+
+#[test]
+fn the_java_engines_say_it_with_attributes() {
+    for vendor in ["camunda", "operaton", "flowable", "activiti"] {
+        let task = r#"<userTask id="t" camunda:assignee="${boss}" camunda:candidateUsers="ada, ${second}" camunda:formKey="embedded:app:${kind}.html" camunda:formRef="form" camunda:dueDate="${due}" camunda:followUpDate="P1D" camunda:priority="7"/>"#;
+        let task = task.replace("camunda:", &format!("{vendor}:"));
+        let opened = open(
+            &task,
+            r#"{"boss": "eve", "second": "bob", "kind": "a", "due": "2026-02-01"}"#,
+        )
+        .unwrap();
+        assert_eq!(opened.assignee.as_deref(), Some("eve"), "{vendor}");
+        let expected = TaskDetails {
+            candidate_users: vec!["ada".to_owned(), "bob".to_owned()],
+            form_key: Some("embedded:app:a.html".to_owned()),
+            form_id: Some("form".to_owned()),
+            external_form_reference: None,
+            due_date: at("2026-02-01T00:00:00Z"),
+            follow_up_date: at("2026-01-02T00:00:00Z"),
+            priority: Some(7),
+        };
+        assert_eq!(opened.details, expected, "{vendor}");
+    }
+}
+
+#[test]
+fn what_is_left_out_or_null_is_nothing() {
+    let task = r#"<userTask id="t"><extensionElements><zeebe:taskSchedule dueDate="= due" followUpDate=""/><zeebe:priorityDefinition priority="= urgent"/></extensionElements></userTask>"#;
+    assert_eq!(open(task, "{}").unwrap().details, TaskDetails::default());
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_an_incident() {
+    for (task, what) in [
+        (
+            r#"<userTask id="t"><extensionElements><zeebe:taskSchedule dueDate="= due"/></extensionElements></userTask>"#,
+            "the due date: `next week` is not an ISO 8601 date",
+        ),
+        (
+            r#"<userTask id="t" flowable:priority="${due}"/>"#,
+            "the priority: `next week` is not a priority",
+        ),
+        (
+            r#"<userTask id="t" camunda:formKey="${due.x.y + 1}"/>"#,
+            "the form key: `${due.x.y + 1}`",
+        ),
+    ] {
+        let incident = open(task, r#"{"due": "next week"}"#).unwrap_err();
+        assert!(incident.starts_with(what), "{incident}");
+    }
+}
