@@ -215,6 +215,10 @@ impl Builder {
         let mut left_out = shared.definitions.activate(&*shared.store, processes);
         left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
         for error in left_out {
+            // What the store will give later is not missing: without it its start events would be deaf.
+            if error.kind().is_retryable() {
+                return Err(error.into());
+            }
             tracing::error!("a definition is left out: {error}");
         }
         let owners = Owners::new(shared.options.owners);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_model::{InstanceKey, Interruption, InterruptionReason, Timestamp};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::gate::Closing;
@@ -28,7 +28,9 @@ pub(crate) struct Drain {
     tasks: Arc<Tasks>,
     progress: Mutex<Progress>,
     force: Notify,
-    outcome: watch::Sender<Option<Arc<DrainOutcome>>>,
+    outcome: Mutex<Option<Arc<DrainOutcome>>>,
+    /// Told when there is an outcome.
+    over: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +52,8 @@ impl Drain {
             tasks,
             progress: Mutex::default(),
             force: Notify::new(),
-            outcome: watch::Sender::new(None),
+            outcome: Mutex::default(),
+            over: Notify::new(),
         }
     }
 
@@ -62,7 +65,7 @@ impl Drain {
 
     /// The outcome, once it is over.
     pub(crate) fn outcome(&self) -> Option<Arc<DrainOutcome>> {
-        self.outcome.borrow().clone()
+        self.outcome.lock().clone()
     }
 
     /// True while it is under way.
@@ -80,7 +83,7 @@ impl Drain {
     /// The drain runs in a task of its own: a caller that hangs up changes nothing.
     pub(crate) async fn run(self: &Arc<Self>, trigger: DrainTrigger) -> Arc<DrainOutcome> {
         self.begin(trigger, None, None);
-        self.ended(trigger).await
+        self.ended().await
     }
 
     /// As [`Drain::run`], with an effective deadline of at most `at_most`.
@@ -90,14 +93,14 @@ impl Drain {
         at_most: Duration,
     ) -> Arc<DrainOutcome> {
         self.begin(trigger, None, Some(at_most));
-        self.ended(trigger).await
+        self.ended().await
     }
 
     /// Begins a drain without waiting for cycles, or hurries the one that is under way, and waits for its outcome. True
     /// if this call was the first to force it.
     pub(crate) async fn force(self: &Arc<Self>, reason: Option<String>) -> (Arc<DrainOutcome>, bool) {
         let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason), None);
-        (self.ended(DrainTrigger::OperatorForce).await, was_first)
+        (self.ended().await, was_first)
     }
 
     /// True if `force` is new.
@@ -108,7 +111,7 @@ impl Drain {
         at_most: Option<Duration>,
     ) -> bool {
         let mut progress = self.progress.lock();
-        let is_over = self.outcome.borrow().is_some();
+        let is_over = self.outcome.lock().is_some();
         let is_new = !is_over && progress.forced.is_none() && force.is_some();
         if let Some(reason) = force
             && is_new
@@ -141,8 +144,7 @@ impl Drain {
             let performing = std::panic::AssertUnwindSafe(drain.clone().perform(trigger, live_at_start));
             if crate::tasks::contained(performing).await.is_err() {
                 tracing::error!("the drain ended by a bug; what it did not save is found by crash recovery");
-                drain.outcome.send_replace(Some(Arc::new(drain.aborted(trigger))));
-                drain.shared.tick();
+                drain.finish(drain.aborted(trigger));
             }
         });
         is_new
@@ -153,11 +155,16 @@ impl Drain {
         at_most.map_or(configured, |at_most| configured.min(at_most))
     }
 
-    async fn ended(&self, trigger: DrainTrigger) -> Arc<DrainOutcome> {
-        let mut outcome = self.outcome.subscribe();
-        match outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone().unwrap_or_else(|| Arc::new(self.aborted(trigger))),
-            Err(_) => Arc::new(self.aborted(trigger)),
+    async fn ended(&self) -> Arc<DrainOutcome> {
+        loop {
+            let over = self.over.notified();
+            tokio::pin!(over);
+            // Armed before looking.
+            over.as_mut().enable();
+            if let Some(outcome) = self.outcome() {
+                return outcome;
+            }
+            over.await;
         }
     }
 
@@ -243,7 +250,12 @@ impl Drain {
         };
         let outcome = self.report(trigger, is_forced, live_at_start, cut, phases);
         self.record(&outcome).await;
-        self.outcome.send_replace(Some(Arc::new(outcome)));
+        self.finish(outcome);
+    }
+
+    fn finish(&self, outcome: DrainOutcome) {
+        *self.outcome.lock() = Some(Arc::new(outcome));
+        self.over.notify_waiters();
         self.shared.tick();
     }
 

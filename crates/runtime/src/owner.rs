@@ -21,11 +21,13 @@ mod stimulus;
 mod timer;
 mod work;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
+use tidegate_model::{
+    Command, ElementIndex, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
+};
 use tidegate_store::{AuditRow, CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -241,11 +243,19 @@ pub(crate) struct Owner {
     stalled: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Until when pending work rests after a failed commit.
     pending_rests_until: Option<Instant>,
-    /// Instances to be recovered whose definition or tenant is paused.
+    /// Instances that stand still behind a closed gate.
     held_recoveries: Vec<InstanceKey>,
+    /// Instances that a crash left executing and of which no commit since is told.
+    recovering: BTreeSet<InstanceKey>,
+    /// Instances of which a commit of this generation failed and no other is told.
+    dropped: BTreeSet<InstanceKey>,
+    /// The last turn of each timer start event that began an instance.
+    turns: HashMap<(u64, ElementIndex), u32>,
     /// Instances with commits that failed in a drain and are tried again, and when.
     retrying: Vec<InstanceKey>,
     retry_at: Option<Instant>,
+    /// Activities that nobody waits for any more and that may not have ended: they were told to stop.
+    let_go: Vec<work::LetGo>,
     /// What became of cut cycles, for the report.
     fates: Vec<CutReport>,
     /// Cut cycles that are being marked.
@@ -291,8 +301,12 @@ impl Owner {
             stalled: BTreeMap::new(),
             pending_rests_until: None,
             held_recoveries: Vec::new(),
+            recovering: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            turns: HashMap::new(),
             retrying: Vec::new(),
             retry_at: None,
+            let_go: Vec::new(),
             fates: Vec::new(),
             marking: HashMap::new(),
             idle: BTreeMap::new(),
@@ -330,7 +344,7 @@ impl Owner {
             self.inbox.take(&mut messages, self.wake_at());
             self.round(&mut messages);
         }
-        self.inbox.close();
+        self.end();
     }
 
     /// As [`Owner::run`], one step at a time.
@@ -342,7 +356,12 @@ impl Owner {
             self.inbox.take(&mut messages, Some(Instant::now()));
             self.round(&mut messages);
         }
+        self.end();
+    }
+
+    fn end(&mut self) {
         self.inbox.close();
+        self.abandon_all();
     }
 
     fn is_over(&self) -> bool {
@@ -429,7 +448,7 @@ impl Owner {
     fn opened(&mut self) {
         self.pending.unpark(Instant::now(), true);
         for key in std::mem::take(&mut self.held_recoveries) {
-            self.recover_again(key);
+            self.go_on(key);
         }
     }
 
@@ -455,6 +474,8 @@ struct Keys {
     owners: usize,
     generators: Vec<KeyGenerator>,
     next: usize,
+    /// The last fresh one.
+    last: u64,
     high: u64,
 }
 
@@ -466,6 +487,7 @@ impl Keys {
             owners,
             generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
             next: 0,
+            last: floor,
             high: floor,
         }
     }
@@ -480,12 +502,15 @@ impl Keys {
         generator
     }
 
-    /// A key for something new, in one of the owner's shards.
+    /// A key for something new, in one of the owner's shards. Whatever the clock does, they grow: what is buffered is
+    /// taken in their order.
     fn fresh(&mut self, now: Timestamp) -> u64 {
         self.next = (self.next + 1) % self.generators.len();
         let generator = &mut self.generators[self.next];
         generator.observe(now);
+        generator.exceed(self.last);
         let key = generator.next_key();
+        self.last = key;
         self.high = self.high.max(key);
         key
     }

@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
+    /// Told with `changed`. It wakes those who wait in their order; a watch does in any.
+    pub(crate) ticked: Notify,
     /// How far recovery is.
     pub(crate) recovering: Recovering,
     /// True once recovery has ended.
@@ -164,6 +166,7 @@ impl Shared {
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),
+            ticked: Notify::new(),
             recovering: Recovering::default(),
             recovered: watch::Sender::new(false),
         }
@@ -271,6 +274,7 @@ impl Shared {
     /// Says that the status has changed.
     pub(crate) fn tick(&self) {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
+        self.ticked.notify_waiters();
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {

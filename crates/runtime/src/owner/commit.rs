@@ -22,11 +22,11 @@ use crate::observe::Told;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
-use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
 use super::work::Ready;
+use super::work::is_under_way;
 use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
 /// What an owner does when the outcome of a commit is told.
@@ -161,24 +161,25 @@ impl Owner {
             self.shared.job_opened(job_type);
         }
         let key = after.instance;
+        self.recovering.remove(&key);
+        self.dropped.remove(&key);
         if let Some(resident) = self.residents.get_mut(&key)
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let until = Instant::now();
-            resident.running.retain_mut(|running| {
-                let stays = !after.gone.contains(&running.job);
-                if !stays {
-                    running.stopper.stop(until);
-                }
-                stays
-            });
+            let gone: Vec<_> = resident
+                .running
+                .extract_if(.., |running| after.gone.contains(&running.job))
+                .collect();
             let incarnation = resident.incarnation;
             self.ready.extend(after.jobs.into_iter().map(|job| Ready {
                 instance: key,
                 incarnation,
                 job,
             }));
+            for running in gone {
+                self.let_go(key, running);
+            }
         }
         let has_ended = after.row.sub_status.is_finished();
         let mut ends = Vec::new();
@@ -341,8 +342,10 @@ impl Owner {
             had_cycle = resident.cycle.is_some();
             if self.shared.gate.read().is_draining() && had_cycle {
                 cut = Some(resident);
+            } else {
+                self.let_go_all(&mut resident);
             }
-            // Dropping it stops its activities and gives the permit back.
+            // Dropping it gives the permit back.
         }
         let duplicate = match &error {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
@@ -360,7 +363,10 @@ impl Owner {
             return self.save_unsaved(resident, is_ours(&error));
         }
         if had_cycle && duplicate.is_none() {
-            self.stalled.entry(Instant::now() + STALL).or_default().push(key);
+            if !self.recovering.contains(&key) {
+                self.dropped.insert(key);
+            }
+            self.stall(key);
         }
     }
 
@@ -376,12 +382,14 @@ impl Owner {
             self.answer_failed(answer, problem, duplicate);
         }
         for item in consumed {
-            if let Item::Stimulus(_)
-            | Item::Timer(TimerRow {
-                instance: Some(_), ..
-            }) = &item
-            {
-                self.pending.expect(item.domain());
+            match &item {
+                Item::Stimulus(_)
+                | Item::Timer(TimerRow {
+                    instance: Some(_), ..
+                }) => self.pending.expect(item.domain()),
+                Item::Timer(TimerRow { owner, element, .. }) => {
+                    self.turns.remove(&(*owner, *element));
+                }
             }
             self.put_back_later(item, problem);
         }
@@ -426,21 +434,33 @@ impl Owner {
                 return;
             }
             for key in entry.remove() {
-                self.resume_stalled(key);
+                self.go_on(key);
             }
         }
     }
 
-    fn resume_stalled(&mut self, key: InstanceKey) {
+    /// Goes on with an instance that stands still: its commit failed, or its recovery met a closed gate.
+    pub(super) fn go_on(&mut self, key: InstanceKey) {
+        if !self.shared.gate.read().is_accepting() {
+            return self.held_recoveries.push(key);
+        }
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
-            Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done, Entry::Unsaved);
+            Ok(Some(row)) if is_under_way(row.sub_status) => self.enter(key, done),
+            Ok(_) => {
+                self.dropped.remove(&key);
+                self.recovering.remove(&key);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => {}
-            Err(_) => self.stalled.entry(Instant::now() + STALL).or_default().push(key),
+            Err(error) => {
+                tracing::warn!(instance = %key, "an instance has to wait until it can be read: {error}");
+                self.stall(key);
+            }
         }
+    }
+
+    /// An instance is tried again in a while.
+    pub(super) fn stall(&mut self, key: InstanceKey) {
+        self.stalled.entry(Instant::now() + STALL).or_default().push(key);
     }
 }
 
@@ -516,6 +536,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let has_news =
         !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
+    // The next turn of a timer start event.
     after.timers.extend(riders.iter().filter_map(|write| match write {
         Write::ArmTimer(row) => Some(row.clone()),
         _ => None,

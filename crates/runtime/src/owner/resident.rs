@@ -57,6 +57,8 @@ pub(super) struct Resident {
     pub(super) state_bytes: usize,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
+    /// What the store says was under way when it was loaded, until a cycle takes it up.
+    pub(super) left: Option<SubStatus>,
     /// When it was put among the idle, and what it was counted with.
     pub(super) idle_since: Option<u64>,
     pub(super) counted_bytes: usize,
@@ -125,6 +127,7 @@ impl Resident {
             journal_bytes: 0,
             state_bytes: 0,
             is_marked: false,
+            left: None,
             idle_since: None,
             counted_bytes: 0,
         }
@@ -156,7 +159,8 @@ impl Resident {
             Some(ended) => ended,
             None if self.is_marked => SubStatus::Interrupted,
             None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
-            None => SubStatus::Suspended,
+            // Without a cycle what was under way stays so.
+            None => self.left.unwrap_or(SubStatus::Suspended),
         }
     }
 

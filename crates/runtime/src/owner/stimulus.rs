@@ -13,7 +13,7 @@ use crate::shared::Counters;
 use super::commit::{Answer, Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::stimulus_row;
-use super::{Owner, Reply};
+use super::{Owner, ROOM, Reply};
 
 /// A fresh stimulus for one instance.
 pub(crate) struct MoveOrder {
@@ -205,6 +205,10 @@ impl Owner {
                 }
                 self.mark_dirty(instance);
             }
+            // What refuses it is not on disk yet and may never be: it is looked at again when that is known.
+            Err(_) if self.runs_ahead(instance) => self
+                .pending
+                .park(Item::Stimulus(row), Some(Instant::now() + ROOM)),
             Err(rejection) => {
                 self.rest_if_settled(instance);
                 match copy {
@@ -214,6 +218,13 @@ impl Owner {
             }
         }
         Ok(())
+    }
+
+    /// True if an instance in memory has something that was not told to be on disk.
+    pub(super) fn runs_ahead(&self, instance: InstanceKey) -> bool {
+        self.residents
+            .get(&instance)
+            .is_some_and(|resident| resident.is_dirty || resident.in_flight > 0)
     }
 
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
@@ -444,6 +455,7 @@ impl Owner {
         {
             resident.cycle = Some(cycle);
         }
+        self.take_up(key);
         Ok(true)
     }
 
@@ -506,18 +518,23 @@ impl Owner {
             expect: vec![Expect::Stimulus(row.key)],
             writes,
         };
+        self.pending.hold(&domain);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
                     owner.pending.left(&domain);
+                    owner.pending.release(&domain);
                     owner
                         .shared
                         .queue_depth
                         .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.arrange(outcome);
                 }
-                Err(error) => owner.put_back_later(Item::Stimulus(row), &problem_of(&error)),
+                Err(error) => {
+                    owner.pending.release(&domain);
+                    owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
+                }
             }),
         });
     }

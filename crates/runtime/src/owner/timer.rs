@@ -11,10 +11,10 @@ use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
 
-use super::Owner;
 use super::commit::Prepared;
 use super::pending::{Domain, Item};
 use super::start::new_row;
+use super::{Owner, ROOM};
 
 const TIMER: &str = "timer";
 /// A timer that fires later than this after its due time is recorded as late.
@@ -66,6 +66,10 @@ impl Owner {
             }
             Err(_) => {
                 // Nobody waits for it any more: it fired before, or its element was left.
+                if self.runs_ahead(instance) {
+                    self.pending.expect(Domain::Instance(instance));
+                    self.pending.park(Item::Timer(row), Some(Instant::now() + ROOM));
+                }
                 self.rest_if_settled(instance);
             }
         }
@@ -118,6 +122,11 @@ impl Owner {
                 return Err(Box::new(Item::Timer(row)));
             }
         };
+        // It may have been read a second time while its commit is on its way.
+        let turn = (row.owner, row.element);
+        if self.turns.get(&turn).is_some_and(|fired| *fired >= row.fired) {
+            return Ok(());
+        }
         let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
             Ok(permit) => permit,
             Err(Refused::Shell) => return Err(Box::new(Item::Timer(row))),
@@ -162,6 +171,7 @@ impl Owner {
                 element: row.element,
             }),
         }
+        self.turns.insert(turn, row.fired);
         resident.consumed.push(Item::Timer(row));
         Ok(())
     }

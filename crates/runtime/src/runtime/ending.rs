@@ -7,6 +7,9 @@ use crate::builder::blocking;
 use crate::owner::Message;
 use crate::status::{DrainOutcome, DrainTrigger};
 
+/// How long kept audit entries rest before the next try.
+const BETWEEN_TRIES: Duration = Duration::from_millis(25);
+
 impl Runtime {
     /// Drains: forward-only, ends this generation. A second call waits for the first and answers the same.
     pub async fn drain(&self, trigger: DrainTrigger) -> DrainOutcome {
@@ -48,8 +51,12 @@ impl Runtime {
         self.shared().life.stop();
         self.inner.stop.cancel();
         self.inner.owners.tell_all(|| Message::Stop);
-        let kept = self.shared().write_kept_audit();
-        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
+        let kept = async {
+            while !self.shared().write_kept_audit().await {
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+        };
+        if tokio::time::timeout(at_most / 4, kept).await.is_err() {
             tracing::error!(
                 entries = self.shared().outbox.len(),
                 "audit entries stay in the log only"
