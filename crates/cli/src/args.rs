@@ -157,6 +157,10 @@ pub enum ClientCommand {
     Message(Call<Message>),
     /// List process definitions.
     Definitions(Call<Nothing>),
+    /// Unregister a process definition: the version before it becomes the newest again.
+    Unregister(Call<Unregister>),
+    /// List the start events that create instances by themselves.
+    Starters(Call<Nothing>),
     /// List open incidents.
     Incidents(Call<Nothing>),
     /// Retry what an incident stopped.
@@ -198,6 +202,41 @@ pub struct Deploy {
     /// The files.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Unregister {
+    /// The definition's key.
+    pub key: String,
+    /// What becomes of its live instances.
+    #[arg(long, value_enum, default_value_t)]
+    pub instances: LiveInstances,
+    /// How long to wait for them.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, default_value = "30s")]
+    pub timeout: std::time::Duration,
+}
+
+/// What becomes of the live instances of a definition that is unregistered.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub enum LiveInstances {
+    /// They go on, on their own version.
+    #[default]
+    Keep,
+    /// They go on, and their ends are waited for.
+    Wait,
+    /// They are cancelled.
+    Cancel,
+}
+
+impl LiveInstances {
+    /// The word of the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Wait => "wait",
+            Self::Cancel => "cancel",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -223,7 +223,7 @@ impl Runtime {
                     StarterTrigger::None => ("none", String::new()),
                     StarterTrigger::Message(name) => ("message", name.to_string()),
                     StarterTrigger::Signal(name) => ("signal", name.to_string()),
-                    StarterTrigger::Timer => ("timer", String::new()),
+                    StarterTrigger::Timer(text) => ("timer", text.to_string()),
                 };
                 StarterView {
                     process_id: loaded.row.process_id.to_string(),

@@ -115,7 +115,11 @@ impl Shell {
             Error::ResumeWhileDraining(state) | Error::DrainInProgress(state) => {
                 refused(StatusCode::CONFLICT).member("state", state)
             }
-            Error::Draining | Error::Stopped => Problem::unavailable(code, detail, 5),
+            Error::Draining | Error::Stopped | Error::NotStarted => Problem::unavailable(code, detail, 5),
+            Error::Invalid {
+                code: "too-many-observers",
+                ..
+            } => Problem::unavailable(code, detail, 5),
             Error::QueueFull { depth } => {
                 Problem::unavailable(code, detail, self.retry_after()).member("depth", depth)
             }

@@ -14,6 +14,7 @@ mod instance_control;
 mod instances;
 mod jobs;
 mod messages;
+mod observe;
 mod openapi;
 mod parts;
 mod settings;
@@ -93,6 +94,12 @@ pub fn table() -> Vec<Route> {
             definitions::unregister,
         )
         .of(Keyed::Definition),
+        get(
+            "/process-definitions/{key}/state",
+            DefinitionsRead,
+            definitions::state,
+        )
+        .of(Keyed::Definition),
         get("/starters", DefinitionsRead, definitions::starters).in_tenant(),
         post("/process-instances", InstancesWrite, instances::start).in_tenant(),
         get("/process-instances", InstancesRead, instances::list).in_tenant(),
@@ -103,6 +110,8 @@ pub fn table() -> Vec<Route> {
             instances::history,
         )
         .of(Keyed::Instance),
+        get("/process-instances/{key}/events", InstancesRead, observe::one).of(Keyed::Instance),
+        get("/events", InstancesRead, observe::all).in_tenant(),
         get(
             "/process-instances/{key}/variables",
             InstancesRead,

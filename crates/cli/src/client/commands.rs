@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod definitions;
 mod deploy;
 mod instance_control;
 mod instances;
@@ -50,6 +51,8 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
             ];
             show(call.connection.output, &answer, |value| list(value, columns))
         }
+        ClientCommand::Unregister(call) => definitions::unregister(call).await,
+        ClientCommand::Starters(call) => definitions::starters(call).await,
         ClientCommand::Incidents(call) => {
             let answer = Client::new(&call.connection)?.get(&["incidents"], &[]).await?;
             let columns = [

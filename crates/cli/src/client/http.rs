@@ -171,6 +171,18 @@ impl Client {
             .await
     }
 
+    /// DELETE with query parameters. The server may wait for `wait` before it answers.
+    pub async fn delete(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        wait: Duration,
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        self.send(self.request(Method::DELETE, url), wait).await
+    }
+
     /// PUT with query parameters and a JSON body.
     pub async fn put(
         &self,

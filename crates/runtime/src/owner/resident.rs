@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::activity::Stopper;
 use crate::definitions::Loaded;
+use crate::tasks::Stragglers;
 
 use super::commit::Answer;
 use super::cycle::Cycle;
@@ -73,13 +74,32 @@ pub(super) struct Resident {
     pub(super) counted_bytes: usize,
 }
 
-/// An in-process activity that runs.
+/// An in-process activity that runs. One that is let go of before it has ended is a straggler.
 pub(super) struct Running {
     pub(super) job: ElementInstanceKey,
     pub(super) run: u64,
     pub(super) element_id: Arc<str>,
     pub(super) stopper: Stopper,
     pub(super) task: Option<tokio::task::AbortHandle>,
+    pub(super) stragglers: Stragglers,
+}
+
+impl Running {
+    /// It has reported its end.
+    pub(super) fn ended(mut self) {
+        self.task = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take()
+            && !task.is_finished()
+        {
+            let name = format!("activity {} of job {}", self.element_id, self.job);
+            self.stragglers.add(name, task);
+        }
+    }
 }
 
 impl Resident {

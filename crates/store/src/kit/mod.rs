@@ -106,6 +106,7 @@ macro_rules! conformance {
             timers::timers_come_in_order
             timers::a_timer_is_replaced_by_its_like
             timers::equal_due_times_are_paged
+            timers::a_timer_fires_as_it_is_armed
             values::a_value_is_set_once
             values::a_value_expires
             definitions::versions_are_never_reused
