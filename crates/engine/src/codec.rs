@@ -262,6 +262,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::InstanceFaulted { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::InstanceHeld
         | Event::InstanceReleased => 0,
     };

@@ -24,7 +24,7 @@ use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
 use crate::shutdown::Ending;
 use crate::tasks::Tasks;
-use crate::{audit, janitor, recovery, spill};
+use crate::{audit, batch, janitor, recovery, retention, slots, spill};
 
 /// Collects what a runtime is made of.
 #[derive(Clone)]
@@ -199,11 +199,11 @@ impl Builder {
             generation: uuid::Uuid::new_v4().simple().to_string().into(),
             epoch: activation.epoch,
             key_floor: activation.key_high,
+            definitions: Definitions::new(self.compile, self.options.retention),
             options: self.options,
             clock: self.clock,
             store,
             activities,
-            definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
             life,
         }));
@@ -220,6 +220,14 @@ impl Builder {
                 return Err(error.into());
             }
             tracing::error!("a definition is left out: {error}");
+        }
+        {
+            let shared = shared.clone();
+            blocking(move || {
+                slots::activate(&shared)?;
+                batch::activate(&shared)
+            })
+            .await?;
         }
         let owners = Owners::new(shared.options.owners);
         let mut sources = ingress::built_in(&shared.switches, &owners);
@@ -274,7 +282,21 @@ impl Builder {
         });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
-        tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
+        tasks.spawn(
+            &handle,
+            "janitor",
+            janitor::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "batches",
+            batch::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "retention",
+            retention::run(shared.clone(), owners.clone(), stop.clone()),
+        );
         let drain = Drain::new(shared.clone(), owners.clone(), sources.clone(), tasks.clone());
         let drain = Arc::new(drain);
         begun.complete();

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::gate::Gate;
 use crate::parts::{Gates, Part};
+use crate::settings::Retention;
+use crate::slots::{Process, Processes};
 use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_dmn::Decisions;
@@ -20,6 +22,8 @@ pub(crate) struct Loaded {
     pub(crate) definition: Arc<Definition>,
     /// The narrow gates that its cycles pass: its process id's and its tenant's.
     gates: [Gate; 2],
+    /// The settings of its process id, and who is live where that is limited.
+    pub(crate) process: Arc<Process>,
     standing: AtomicU8,
 }
 
@@ -82,7 +86,7 @@ struct Index {
 }
 
 /// The definitions of one shell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Definitions {
     index: RwLock<Index>,
     pub(crate) options: CompileOptions,
@@ -90,6 +94,8 @@ pub(crate) struct Definitions {
     pub(crate) gates: Gates,
     /// Which versions there are changes one step at a time.
     pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Settings and limits by process id.
+    pub(crate) processes: Processes,
 }
 
 /// Reads and compiles one file.
@@ -136,12 +142,13 @@ fn is_about_reference(diagnostic: &Diagnostic) -> bool {
 }
 
 impl Definitions {
-    pub(crate) fn new(options: CompileOptions) -> Self {
+    pub(crate) fn new(options: CompileOptions, retention: Retention) -> Self {
         Self {
             index: RwLock::default(),
             options,
             gates: Gates::default(),
             turn: Arc::default(),
+            processes: Processes::new(retention),
         }
     }
 
@@ -157,11 +164,13 @@ impl Definitions {
             true => Standing::Gone,
             false => Standing::Startable,
         };
+        let process = self.processes.of(&row.tenant, &row.process_id);
         Loaded {
             row,
             definition,
             gates,
             standing: AtomicU8::new(standing as u8),
+            process,
         }
     }
 
@@ -299,6 +308,7 @@ impl Definitions {
             .get(&name)
             .is_none_or(|other| other.row.version < loaded.row.version);
         if is_newest && !loaded.row.is_deleted {
+            loaded.process.set_model(*loaded.definition.settings());
             index.latest.insert(name, loaded);
             index.rebuild_starts();
         }
@@ -311,6 +321,7 @@ impl Definitions {
         leaving.stand(Standing::Leaving);
         index.latest.retain(|_, loaded| loaded.row.key != leaving.row.key);
         if let Some(before) = before {
+            before.process.set_model(*before.definition.settings());
             let name = (before.row.tenant.clone(), before.row.process_id.clone());
             index.latest.insert(name, before);
         }

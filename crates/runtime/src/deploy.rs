@@ -212,9 +212,14 @@ impl Runtime {
                 }
                 Err(CommitError::Failed { error, .. }) => return Err(error.into()),
             }
+            let processes = new
+                .iter()
+                .map(|loaded| loaded.row.process_id.to_string())
+                .collect();
             for loaded in new {
                 shared.definitions.add(loaded);
             }
+            self.settle_processes(tenant, processes).await?;
             for (row, decisions) in new_decisions {
                 shared.definitions.add_decision(row, decisions);
             }

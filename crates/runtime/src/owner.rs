@@ -16,9 +16,11 @@ mod pending;
 mod resident;
 mod retry;
 mod signal;
+mod slot;
 mod start;
 mod stimulus;
 mod timer;
+mod trim;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -39,12 +41,13 @@ use crate::shared::Shared;
 use crate::stepped::{self, Step, Steps};
 use crate::tasks::Tasks;
 
+pub(crate) use commit::problem_of;
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
 pub(crate) use inbox::Inbox;
 pub(crate) use message::PublishOrder;
-use pending::Pending;
+use pending::{Domain, Pending};
 use resident::Resident;
 pub(crate) use signal::BroadcastOrder;
 pub(crate) use start::StartOrder;
@@ -108,6 +111,10 @@ pub(crate) enum Message {
         Box<tidegate_model::Interruption>,
         oneshot::Sender<bool>,
     ),
+    /// A place among the live instances of its process is free for this instance.
+    TurnCame(InstanceKey),
+    /// These instances are gone from the store, and these stimuli of theirs.
+    Forgotten(Vec<InstanceKey>),
     /// Finish the round and end.
     Stop,
 }
@@ -250,7 +257,7 @@ pub(crate) struct Owner {
     /// Instances of which a commit of this generation failed and no other is told.
     dropped: BTreeSet<InstanceKey>,
     /// The last turn of each timer start event that began an instance.
-    turns: HashMap<(u64, ElementIndex), u32>,
+    turns: HashMap<(u64, ElementIndex), Timestamp>,
     /// Instances with commits that failed in a drain and are tried again, and when.
     retrying: Vec<InstanceKey>,
     retry_at: Option<Instant>,
@@ -413,6 +420,8 @@ impl Owner {
             Message::Cut(request, settled) => self.begin_cut(request, settled),
             Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
             Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
+            Message::TurnCame(key) => self.pending.unpark_domain(&Domain::Instance(key)),
+            Message::Forgotten(keys) => self.forgotten(&keys),
             Message::Stop => self.is_stopping = true,
         }
     }

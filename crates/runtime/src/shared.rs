@@ -59,6 +59,10 @@ pub(crate) struct Shared {
     pub(crate) owed_ms: AtomicI64,
     /// What the store said last of instances and queue, for when it says nothing.
     pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
+    /// Operations on many that are not over.
+    pub(crate) batches: crate::batch::Batches,
+    /// Wakes retention: something was forgotten by hand.
+    pub(crate) swept: Notify,
     pub(crate) tokio: tokio::runtime::Handle,
     /// Activities that were let go of and still run.
     pub(crate) stragglers: Stragglers,
@@ -92,6 +96,10 @@ pub(crate) struct Counters {
     pub(crate) crash_recovered: AtomicU64,
     pub(crate) interrupted_recovered: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
+    /// Starts that were refused, or cancelled, since their process had as many instances as it may.
+    pub(crate) starts_skipped: AtomicU64,
+    /// Instances that were forgotten.
+    pub(crate) instances_forgotten: AtomicU64,
     /// Stimuli that were made durable and not executed at once.
     pub(crate) accepted_for_later: AtomicU64,
     /// Activities that were put aside as incidents.
@@ -159,6 +167,8 @@ impl Shared {
             outbox: Arc::default(),
             owed_ms: AtomicI64::new(0),
             last_seen: Mutex::default(),
+            batches: crate::batch::Batches::default(),
+            swept: Notify::new(),
             tokio,
             stragglers: Stragglers::default(),
             life,

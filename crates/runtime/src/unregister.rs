@@ -173,7 +173,8 @@ impl Runtime {
         for timer in &timers {
             shared.timers.armed(timer);
         }
-        Ok(())
+        self.settle_processes(&row.tenant, vec![row.process_id.to_string()])
+            .await
     }
 
     async fn settle(&self, key: DefinitionKey, live: LiveInstances) -> Result<Unregistered, Error> {

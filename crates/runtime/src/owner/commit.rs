@@ -25,6 +25,7 @@ use crate::shared::{Counters, Shared};
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
+use super::trim;
 use super::work::Ready;
 use super::work::is_under_way;
 use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
@@ -187,6 +188,7 @@ impl Owner {
             self.answer(answer, &after.row, &mut ends);
         }
         if has_ended {
+            self.free_place(&after.row);
             ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
             if !ends.is_empty() {
                 let variables = self
@@ -328,6 +330,7 @@ impl Owner {
             incarnation,
             mut answers,
             mut consumed,
+            row: after_row,
             ..
         } = *after;
         let mut cut = None;
@@ -347,6 +350,7 @@ impl Owner {
             }
             // Dropping it gives the permit back.
         }
+        self.check_place(&after_row);
         let duplicate = match &error {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
@@ -354,6 +358,7 @@ impl Owner {
         if let CommitError::Refused(Refusal::TimerGone { owner, element }) = &error {
             // The timer was another's meanwhile: nothing was to be started, and nothing is tried again.
             consumed.retain(|item| !is_timer(item, *owner, *element));
+            self.turns.remove(&(*owner, *element));
             self.shared.timers.reload();
             cut = None;
             had_cycle = false;
@@ -556,7 +561,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         );
     }
     if has_news || !writes.is_empty() {
-        write_row(resident, sub_status, now, &mut commit.writes);
+        write_row(shared, resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
     }
     commit.writes.append(&mut writes);
@@ -567,17 +572,30 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     (commit, after)
 }
 
-fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, writes: &mut Vec<Write>) {
+fn write_row(
+    shared: &Shared,
+    resident: &mut Resident,
+    sub_status: SubStatus,
+    now: Timestamp,
+    writes: &mut Vec<Write>,
+) {
     /// Below this much journal, bringing a state up to date costs less than writing it.
     const LEAST_JOURNAL: usize = 1_024;
     let key = resident.key();
     let events = std::mem::take(&mut resident.events);
-    let payload = (!events.is_empty()).then(|| encode_events(&events));
+    let mut payload = (!events.is_empty()).then(|| encode_events(&events));
     let new_bytes = payload.as_ref().map_or(0, Vec::len);
     // A state is rewritten only when the journal since the last one outweighs it.
     resident.journal_bytes += new_bytes;
     let is_due =
         resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let trim = match is_due {
+        true => trim::due(shared, resident, events, now),
+        false => None,
+    };
+    if let Some(trim) = &trim {
+        payload = Some(trim.payload.clone());
+    }
     let state = is_due.then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
@@ -616,6 +634,7 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
             payload,
         }));
     }
+    writes.extend(trim.map(|trim| trim.write));
 }
 
 /// Effects as rows of the same commit, and as what leaves after it.
@@ -816,7 +835,7 @@ pub(super) fn started(row: &InstanceRow, variables: Option<tidegate_model::Varia
 }
 
 /// What a caller is told about a commit that did not happen.
-pub(super) fn problem_of(error: &CommitError) -> Error {
+pub(crate) fn problem_of(error: &CommitError) -> Error {
     match error {
         CommitError::Failed { error, .. } => Error::Store(error.clone()),
         CommitError::Refused(Refusal::LeaseStale(job)) => Error::StaleLease(job.get()),

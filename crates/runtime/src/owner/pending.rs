@@ -232,6 +232,40 @@ impl Pending {
         }
     }
 
+    /// Puts back into the line what of one domain was put by.
+    pub(super) fn unpark_domain(&mut self, domain: &Domain) {
+        for item in self
+            .parked
+            .remove(domain)
+            .into_iter()
+            .flat_map(|parked| parked.items)
+        {
+            self.put_back(item);
+        }
+    }
+
+    /// Takes everything of one domain out of the line.
+    pub(super) fn take_domain(&mut self, domain: &Domain) -> Vec<Item> {
+        if !self.has(domain) {
+            return Vec::new();
+        }
+        let mut items = self
+            .parked
+            .remove(domain)
+            .map_or(Vec::new(), |parked| parked.items);
+        let places: Vec<_> = self
+            .line
+            .iter()
+            .filter(|(_, item)| item.domain() == *domain)
+            .map(|(place, _)| *place)
+            .collect();
+        items.extend(places.iter().filter_map(|place| self.line.remove(place)));
+        for _ in &items {
+            self.left(domain);
+        }
+        items
+    }
+
     /// Puts an item back where it was; its domain is still counted.
     pub(super) fn put_back(&mut self, item: Item) {
         let place = match &item {

@@ -55,6 +55,8 @@ pub(super) struct Resident {
     /// Bytes of journal since the state was written last, and of that state.
     pub(super) journal_bytes: usize,
     pub(super) state_bytes: usize,
+    /// The revision up to which the journal was trimmed.
+    pub(super) trimmed: u64,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
     /// What the store says was under way when it was loaded, until a cycle takes it up.
@@ -126,6 +128,7 @@ impl Resident {
             cycle: None,
             journal_bytes: 0,
             state_bytes: 0,
+            trimmed: 0,
             is_marked: false,
             left: None,
             idle_since: None,

@@ -1,17 +1,19 @@
 //! Due timers: of instances, of in-process jobs that wait for their next try, and of start events.
 
+use std::sync::Arc;
+
 use tidegate_model::{
-    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables,
 };
-use tidegate_store::{Commit, Expect, TimerRow, Write};
+use tidegate_store::{Commit, CommitError, Expect, Refusal, TimerRow, Write};
 use tokio::time::Instant;
 
-use crate::definitions::Standing;
+use crate::definitions::{Loaded, Standing};
 use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
 
-use super::commit::Prepared;
+use super::commit::{Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::new_row;
 use super::{Owner, ROOM};
@@ -124,7 +126,7 @@ impl Owner {
         };
         // It may have been read a second time while its commit is on its way.
         let turn = (row.owner, row.element);
-        if self.turns.get(&turn).is_some_and(|fired| *fired >= row.fired) {
+        if self.turns.get(&turn).is_some_and(|due_at| *due_at >= row.due_at) {
             return Ok(());
         }
         let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
@@ -137,6 +139,14 @@ impl Owner {
         };
         let now = self.now();
         let instance = InstanceKey(self.keys.fresh(now));
+        if self.shared.definitions.processes.has_limits() {
+            let turn = self.turn(&loaded.process, instance, None);
+            if !matches!(turn, Ok(true)) {
+                drop(permit);
+                self.start_later(row, &loaded, turn.is_ok(), now);
+                return Ok(());
+            }
+        }
         let new = new_row(instance, &loaded, None, now);
         self.next_incarnation += 1;
         let mut resident = super::Resident::new(
@@ -151,6 +161,7 @@ impl Owner {
         if let Err(error) = self.begin(instance, Some(row.element), Variables::new(), Cause::Timer) {
             tracing::error!(definition = %key, "a timer start was refused: {error}");
             self.residents.remove(&instance);
+            self.free_place_of(&loaded.process, instance);
             self.disarm(&row);
             return Ok(());
         }
@@ -159,11 +170,7 @@ impl Owner {
             return Ok(());
         };
         // The timer belongs to the newest version, and whose it is the store decides.
-        resident.expect.push(Expect::Timer {
-            owner: row.owner,
-            element: row.element,
-            due_at: row.due_at,
-        });
+        resident.expect.push(armed_as(&row));
         match next {
             Some(next) => resident.riders.push(Write::ArmTimer(next)),
             None => resident.riders.push(Write::DisarmTimer {
@@ -171,9 +178,45 @@ impl Owner {
                 element: row.element,
             }),
         }
-        self.turns.insert(turn, row.fired);
+        self.turns.insert(turn, row.due_at);
         resident.consumed.push(Item::Timer(row));
         Ok(())
+    }
+
+    /// The process has as many live instances as it may: the start waits in the queue, or is skipped. The next turn is armed
+    /// in the same commit.
+    fn start_later(&mut self, row: TimerRow, loaded: &Arc<Loaded>, waits: bool, now: Timestamp) {
+        let mut commit = Commit {
+            expect: vec![armed_as(&row)],
+            ..Commit::default()
+        };
+        let next = next_turn(loaded, &row, now);
+        commit.writes.push(match &next {
+            Some(next) => Write::ArmTimer(next.clone()),
+            None => Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            },
+        });
+        let mut started = Vec::new();
+        if waits {
+            let start = vec![(loaded.clone(), row.element)];
+            started = self.pending_starts(start, &Variables::new(), &Cause::Timer, now, &mut commit);
+        }
+        self.loose.push(Prepared {
+            commit,
+            then: Box::new(move |owner, result| match result {
+                Ok(outcome) => {
+                    if let Some(next) = next {
+                        owner.shared.timers.armed(&next);
+                    }
+                    owner.matched(MessageKey(0), started, outcome);
+                }
+                // It was another version's meanwhile.
+                Err(CommitError::Refused(Refusal::TimerGone { .. })) => owner.shared.timers.reload(),
+                Err(error) => owner.put_back_later(Item::Timer(row), &problem_of(&error)),
+            }),
+        });
     }
 
     fn disarm(&mut self, row: &TimerRow) {
@@ -192,8 +235,17 @@ impl Owner {
     }
 }
 
+/// A firing counts while its timer is armed as it was.
+fn armed_as(row: &TimerRow) -> Expect {
+    Expect::Timer {
+        owner: row.owner,
+        element: row.element,
+        due_at: row.due_at,
+    }
+}
+
 /// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
-fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
+fn next_turn(loaded: &Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
     let mut fired = row.fired + 1;
     let mut due_at = loaded
         .definition

@@ -68,6 +68,7 @@ impl Owner {
                 format!("instance {key}: {error}"),
             ))
         };
+        let trimmed = stored.trimmed;
         let state_bytes = stored.state.as_ref().map_or(0, Vec::len);
         let mut instance = match &stored.state {
             Some(bytes) => Instance::decode(bytes).map_err(damaged)?,
@@ -85,6 +86,7 @@ impl Owner {
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
         resident.left = Some(resident.row.sub_status).filter(|left| is_under_way(*left));
         resident.state_bytes = state_bytes;
+        resident.trimmed = trimmed;
         resident.journal_bytes = journal_bytes;
         self.residents.insert(key, resident);
         Ok(true)

@@ -11,6 +11,7 @@ use tidegate_model::{
 
 use super::waiting::Waiting;
 use crate::Activation;
+use crate::forget::{ForgottenRow, OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow,
     StimulusRow, StoredInstance, TimerRow, UserTaskRow,
@@ -21,6 +22,7 @@ pub(super) struct Instance {
     pub row: InstanceRow,
     pub state: Option<Vec<u8>>,
     pub state_revision: u64,
+    pub trimmed: u64,
 }
 
 /// A message in the buffer, its payload read once.
@@ -58,6 +60,9 @@ pub(super) struct Tables {
     pub definitions: BTreeMap<DefinitionKey, DefinitionRow>,
     pub values: BTreeMap<String, Value>,
     pub audit: BTreeMap<u64, AuditRow>,
+    pub forgotten: BTreeMap<InstanceKey, ForgottenRow>,
+    pub operations: BTreeMap<u64, OperationRow>,
+    pub operation_items: BTreeMap<(u64, InstanceKey), OperationItemRow>,
 }
 
 impl Tables {
@@ -79,6 +84,7 @@ impl Tables {
             row: instance.row.clone(),
             state: instance.state.clone(),
             journal: self.journal.range(from).map(|(_, row)| row.clone()).collect(),
+            trimmed: instance.trimmed,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tidegate_model::{ElementIndex, ElementInstanceKey};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey};
 
 use crate::row::{Awaited, SubscriptionRow};
 
@@ -55,6 +55,20 @@ impl Waiting {
         }
     }
 
+    /// Every one of an instance.
+    pub fn close_all_of(&mut self, instance: InstanceKey) {
+        let of_it = self.rows.iter().filter(|(_, row)| row.instance == instance);
+        let numbers: Vec<u64> = of_it.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.take(number);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// One by its number.
     pub fn take(&mut self, number: u64) -> Option<SubscriptionRow> {
         let row = self.rows.remove(&number)?;
@@ -87,8 +101,6 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_model::InstanceKey;
-
     use super::*;
 
     fn row(owner: u64, key: &str) -> SubscriptionRow {
