@@ -516,6 +516,7 @@ async fn e07_e10_a_waiter_that_never_ends_is_an_error_at_the_deadline() {
     runtime.recovered().await;
     // An owner hangs in the store.
     store.hang_reads();
+    let before = store.reads_of("value");
     let asked = tokio::spawn({
         let runtime = runtime.clone();
         async move {
@@ -526,7 +527,10 @@ async fn e07_e10_a_waiter_that_never_ends_is_an_error_at_the_deadline() {
             runtime.start(request).await
         }
     });
-    eventually("an owner asks the store", async || store.reads_of("value") > 0).await;
+    eventually("an owner asks the store", async || {
+        store.reads_of("value") > before
+    })
+    .await;
     let error = runtime
         .shutdown(ShutdownMode::Park, Duration::from_millis(100))
         .await
