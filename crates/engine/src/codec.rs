@@ -239,6 +239,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::AdHocProgressed { key, .. }
         | Event::CompensationKept { key, .. }
         | Event::CompensationDetached { key, .. }
+        | Event::ScopeEntered { key, .. }
         | Event::AdHocClosed { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }
@@ -252,6 +253,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::WaitsClosed { owner, .. } => owner.0,
         Event::SequenceFlowTaken { scope, .. }
         | Event::TokensRemoved { scope }
+        | Event::TokensTaken { scope, .. }
         | Event::VariablesSet { scope, .. }
         | Event::CompensationEnded { scope, .. } => scope.0,
         Event::IncidentRaised { incident, .. } | Event::IncidentResolved { incident } => incident.0,
@@ -263,6 +265,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld
+        | Event::Migrated { .. }
         | Event::InstanceReleased => 0,
     };
     (key != 0).then_some(key)

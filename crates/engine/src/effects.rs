@@ -136,6 +136,10 @@ pub(crate) fn closed_by(
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
         | Event::CompensationDetached { .. }
+        // What changes with the version is told by whoever brings it about.
+        | Event::Migrated { .. }
+        | Event::TokensTaken { .. }
+        | Event::ScopeEntered { .. }
         | Event::InstanceReleased => {}
     }
 }
@@ -240,6 +244,10 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
         | Event::CompensationDetached { .. }
+        // What changes with the version is told by whoever brings it about.
+        | Event::Migrated { .. }
+        | Event::TokensTaken { .. }
+        | Event::ScopeEntered { .. }
         | Event::InstanceReleased => {}
     }
 }

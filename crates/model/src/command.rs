@@ -4,7 +4,8 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
-    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Timestamp, Variables,
+    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Modification, Timestamp,
+    Variables,
 };
 
 /// A command with its cause.
@@ -119,6 +120,19 @@ pub enum CommandKind {
         /// Tries to give the job; none gives one.
         retries: Option<u32>,
     },
+    /// Correct variables, and try what an incident stopped once more.
+    ResolveIncident {
+        /// The incident.
+        incident: IncidentKey,
+        /// Tries to give the job; none gives one.
+        retries: Option<u32>,
+        /// The scope of the variables; [`ElementInstanceKey::ROOT`] for the instance itself.
+        scope: ElementInstanceKey,
+        /// Their new values.
+        variables: Variables,
+    },
+    /// Move tokens.
+    Modify(Box<Modification>),
     /// Put an in-process job aside as an incident: it panicked, or kills the process again and again.
     QuarantineJob {
         /// The job.

@@ -9,12 +9,14 @@ use minicbor::Encoder;
 use minicbor::data::Type;
 use minicbor::decode::Decoder;
 use minicbor::encode::Error as EncodeError;
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
+use tidegate_model::{DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
 use crate::state::{ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait};
 
+/// Parts of the state of an instance that has changed its definition.
+const PARTS_OF_MIGRATED: u64 = 13;
 const PARTS: u64 = 12;
 /// Parts of a state without earlier values of variables and without scopes that ended abnormally.
 const PARTS_OF_PLAIN: u64 = 10;
@@ -99,12 +101,17 @@ impl Instance {
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
         let completed = &self.completed;
-        let is_plain = completed.past.seen.is_empty() && completed.abnormal.is_empty();
-        out.array(if is_plain { PARTS_OF_PLAIN } else { PARTS })?
-            .u64(self.key.0)?
-            .encode(self.phase)?
-            .u64(self.sequence)?
-            .encode(&self.variables)?;
+        let is_plain =
+            completed.past.seen.is_empty() && completed.abnormal.is_empty() && self.origin.is_none();
+        out.array(match self.origin {
+            _ if is_plain => PARTS_OF_PLAIN,
+            None => PARTS,
+            Some(_) => PARTS_OF_MIGRATED,
+        })?
+        .u64(self.key.0)?
+        .encode(self.phase)?
+        .u64(self.sequence)?
+        .encode(&self.variables)?;
         write_tokens(out, &self.root)?;
         out.array(self.elements.len() as u64)?;
         for (element_key, element) in &self.elements {
@@ -160,7 +167,11 @@ impl Instance {
         if is_plain {
             return Ok(());
         }
-        completed::write_past(out, base, completed, &mut large)
+        completed::write_past(out, base, completed, &mut large)?;
+        if let Some(origin) = self.origin {
+            out.u64(origin.0)?;
+        }
+        Ok(())
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -242,7 +253,12 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
         return Ok(instance);
     }
     completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
-    skip_to(decoder, parts, PARTS)?;
+    if (parts as u64) < PARTS_OF_MIGRATED {
+        skip_to(decoder, parts, PARTS)?;
+        return Ok(instance);
+    }
+    instance.origin = Some(DefinitionKey(decoder.u64()?));
+    skip_to(decoder, parts, PARTS_OF_MIGRATED)?;
     Ok(instance)
 }
 
