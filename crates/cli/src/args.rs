@@ -1,11 +1,13 @@
 //! The command line.
 
+mod many;
 mod operate;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use many::*;
 pub use operate::*;
 
 use crate::serve::ServeArguments;
@@ -130,8 +132,14 @@ pub enum ClientCommand {
     Deploy(Call<Deploy>),
     /// Start an instance of a process.
     Start(Call<Start>),
-    /// List process instances.
-    Instances(Call<Instances>),
+    /// List process instances, or export them.
+    Instances(Box<Call<Instances>>),
+    /// Forget finished instances: all that are named, or none.
+    Forget(Call<Forget>),
+    /// Do something to many instances.
+    Batch(Box<Call<Batches>>),
+    /// Show or set how many instances of a process may be live, and how long they are remembered.
+    Settings(Box<Call<Settings>>),
     /// Show one instance.
     Instance(Call<KeyOnly>),
     /// Show what happened to an instance.
@@ -208,21 +216,10 @@ pub struct Start {
 
 #[derive(Debug, Args)]
 pub struct Instances {
-    /// `running` or `finished`.
-    #[arg(long, value_name = "WORD")]
-    pub status: Option<String>,
-    /// One or more sub-statuses, with commas between them.
-    #[arg(long, value_name = "WORDS")]
-    pub sub_status: Option<String>,
-    /// Of this process.
-    #[arg(long, value_name = "ID")]
-    pub process_id: Option<String>,
-    /// With this business key.
-    #[arg(long, value_name = "TEXT")]
-    pub business_key: Option<String>,
-    /// With an open incident.
-    #[arg(long)]
-    pub has_incident: bool,
+    #[command(subcommand)]
+    pub action: Option<InstancesAction>,
+    #[command(flatten)]
+    pub which: Which,
     /// How many at most.
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     pub limit: usize,

@@ -24,6 +24,7 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         | Event::EscalationUncaught { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::InstanceHeld
         | Event::InstanceReleased => {}
         Event::InstanceStarted { variables, .. } => {

@@ -264,6 +264,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::InstanceFaulted { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::InstanceHeld
         | Event::Migrated { .. }
         | Event::InstanceReleased => 0,

@@ -120,6 +120,7 @@ pub(crate) fn closed_by(
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         // A child that has ended is known to be gone by whoever said so.
@@ -230,6 +231,7 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
         | Event::ActivityInterrupted { .. }
         | Event::InstanceHeld
         | Event::ChildEnded { .. }

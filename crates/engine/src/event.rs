@@ -400,6 +400,13 @@ pub enum Event {
         #[n(1)]
         attempt: u32,
     },
+    /// The beginning of the journal was removed: a snapshot covers it.
+    #[n(90)]
+    HistoryTrimmed {
+        /// The place of the first event that is still there.
+        #[n(0)]
+        first_kept: u64,
+    },
     /// An operator suspended the instance.
     #[n(30)]
     InstanceHeld,

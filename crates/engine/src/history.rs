@@ -317,6 +317,9 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({ "generationId": generation, "attempt": attempt });
             of_instance("CrashRecovered", payload)
         }
+        Event::HistoryTrimmed { first_kept } => {
+            of_instance("HistoryTrimmed", json!({ "firstKeptSequence": first_kept }))
+        }
         Event::ActivityInterrupted { key, element } => {
             of_element("ActivityInterrupted", *key, *element, json!({}))
         }

@@ -161,6 +161,11 @@ impl KeyGenerator {
         self.last = self.last.max(at_now.saturating_sub(1));
     }
 
+    /// Lets the next key be above `key`, which may be of another shard.
+    pub fn exceed(&mut self, key: u64) {
+        self.last = self.last.max(key);
+    }
+
     /// The next key of this shard.
     pub fn next_key(&mut self) -> u64 {
         let mut key = self.last + 1;
@@ -207,6 +212,27 @@ mod tests {
                 assert_eq!(shard_of(key), shard);
                 last = key;
             }
+        }
+    }
+
+    #[test]
+    fn keys_of_several_shards_can_be_made_in_one_order() {
+        let mut generators = [9, 4, 7].map(|shard| KeyGenerator::new(shard, 0));
+        let mut last = 0;
+        for turn in 0..30 {
+            // The clock steps back in the middle.
+            let now = if turn < 15 {
+                1_800_000_000_000
+            } else {
+                1_700_000_000_000
+            };
+            let keys = &mut generators[turn % 3];
+            keys.observe(Timestamp::from_ms(now));
+            keys.exceed(last);
+            let key = keys.next_key();
+            assert!(key > last, "{key} after {last}");
+            assert_eq!(shard_of(key), keys.shard());
+            last = key;
         }
     }
 

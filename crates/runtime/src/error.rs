@@ -83,6 +83,23 @@ pub enum Error {
     /// The wait for the end ran out. The instance goes on.
     #[error("the wait for the end of instance {0} ran out; the instance goes on")]
     WaitRanOut(InstanceKey),
+    /// The process has as many live instances as it may, and starts beyond them are skipped.
+    #[error("process `{process_id}` has {limit} live instances, as many as it may; the start is skipped")]
+    TooManyInstances {
+        /// The process id.
+        process_id: String,
+        /// How many it may have.
+        limit: u32,
+    },
+    /// The instance was forgotten.
+    #[error("process instance {0} has ended and was forgotten")]
+    InstanceForgotten(InstanceKey),
+    /// The instance is live, and only what has ended can be forgotten. Nothing was forgotten.
+    #[error("process instance {0} has not ended, so nothing was forgotten; leave it out, or cancel it first")]
+    InstanceLive(InstanceKey),
+    /// No operation on many with this key.
+    #[error("no batch {0}")]
+    NoSuchBatch(u64),
     /// The request itself is wrong.
     #[error("{message}")]
     Invalid {
@@ -123,6 +140,10 @@ impl Error {
             Self::SourcesAreFixed(_) => "sources-are-fixed",
             Self::NoSuchDeadLetter(_) => "dead-letter-not-found",
             Self::WaitRanOut(_) => "wait-ran-out",
+            Self::TooManyInstances { .. } => "too-many-instances",
+            Self::InstanceForgotten(_) => "instance-forgotten",
+            Self::InstanceLive(_) => "instance-live",
+            Self::NoSuchBatch(_) => "batch-not-found",
             Self::Invalid { code, .. } => code,
             Self::Store(error) => error.kind().code(),
             Self::Stopped => "runtime-stopped",

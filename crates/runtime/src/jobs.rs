@@ -36,12 +36,14 @@ impl Runtime {
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let tenant_gate = self.shared().definitions.gates.of(&Part::tenant(tenant));
         let watched = self.shared().job_watch(&request.job_type);
-        let mut changed = self.watch();
         loop {
             let opened = watched.notified();
             tokio::pin!(opened);
             // Armed before looking: a job that is opened meanwhile wakes it.
             opened.as_mut().enable();
+            let ticked = self.shared().ticked.notified();
+            tokio::pin!(ticked);
+            ticked.as_mut().enable();
             let state = self.quiescence();
             if state.is_draining() {
                 return Ok(Vec::new());
@@ -61,7 +63,7 @@ impl Runtime {
             tokio::select! {
                 biased;
                 () = opened => {}
-                change = changed.changed() => if change.is_err() { return Ok(Vec::new()) },
+                () = ticked => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_AGAIN)) => {}
             }
         }

@@ -20,6 +20,7 @@
 pub mod activity;
 pub mod api;
 mod audit;
+pub mod batch;
 mod builder;
 pub mod clock;
 mod dead_letter;
@@ -27,7 +28,9 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
+pub mod export;
 pub mod figures;
+pub mod forget;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
@@ -44,9 +47,12 @@ pub mod plan;
 mod query;
 mod recovery;
 pub mod request;
+mod retention;
 mod runtime;
+pub mod settings;
 mod shared;
 pub mod shell;
+mod slots;
 mod spill;
 pub mod status;
 pub mod stepped;
@@ -62,5 +68,6 @@ pub use error::Error;
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use query::Subject;
 pub use runtime::Runtime;
+pub use settings::Retention;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::settings::Retention;
 use crate::status::OverflowPolicy;
 
 /// When the work of a cycle is committed.
@@ -87,6 +88,8 @@ pub struct Options {
     pub spill: Option<std::path::PathBuf>,
     /// After so many crashes in a row an instance's running activities become incidents.
     pub quarantine_after: u32,
+    /// How long what has ended is remembered. A definition may say otherwise.
+    pub retention: Retention,
 }
 
 impl Default for Options {
@@ -114,6 +117,7 @@ impl Default for Options {
             expiry_under_pause: ExpiryUnderPause::StandsStill,
             spill: None,
             quarantine_after: 3,
+            retention: Retention::default(),
         }
     }
 }
@@ -151,6 +155,9 @@ impl Options {
         }
         if self.stimulus_attempts == 0 {
             wrong.push(("stimulus-attempts", "must be greater than 0".to_owned()));
+        }
+        if self.retention.every.is_zero() {
+            wrong.push(("retention-every", "must be longer than 0".to_owned()));
         }
         if self.max_live_cycles == 0 {
             wrong.push(("max-live-cycles", "must be greater than 0".to_owned()));

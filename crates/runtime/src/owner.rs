@@ -16,16 +16,20 @@ mod pending;
 mod resident;
 mod retry;
 mod signal;
+mod slot;
 mod start;
 mod stimulus;
 mod timer;
+mod trim;
 mod work;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
+use tidegate_model::{
+    Command, ElementIndex, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
+};
 use tidegate_store::{AuditRow, CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -37,12 +41,13 @@ use crate::shared::Shared;
 use crate::stepped::{self, Step, Steps};
 use crate::tasks::Tasks;
 
+pub(crate) use commit::problem_of;
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
 pub(crate) use inbox::Inbox;
 pub(crate) use message::PublishOrder;
-use pending::Pending;
+use pending::{Domain, Pending};
 use resident::Resident;
 pub(crate) use signal::BroadcastOrder;
 pub(crate) use start::StartOrder;
@@ -106,6 +111,10 @@ pub(crate) enum Message {
         Box<tidegate_model::Interruption>,
         oneshot::Sender<bool>,
     ),
+    /// A place among the live instances of its process is free for this instance.
+    TurnCame(InstanceKey),
+    /// These instances are gone from the store, and these stimuli of theirs.
+    Forgotten(Vec<InstanceKey>),
     /// Finish the round and end.
     Stop,
 }
@@ -241,11 +250,19 @@ pub(crate) struct Owner {
     stalled: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Until when pending work rests after a failed commit.
     pending_rests_until: Option<Instant>,
-    /// Instances to be recovered whose definition or tenant is paused.
+    /// Instances that stand still behind a closed gate.
     held_recoveries: Vec<InstanceKey>,
+    /// Instances that a crash left executing and of which no commit since is told.
+    recovering: BTreeSet<InstanceKey>,
+    /// Instances of which a commit of this generation failed and no other is told.
+    dropped: BTreeSet<InstanceKey>,
+    /// The last turn of each timer start event that began an instance.
+    turns: HashMap<(u64, ElementIndex), u32>,
     /// Instances with commits that failed in a drain and are tried again, and when.
     retrying: Vec<InstanceKey>,
     retry_at: Option<Instant>,
+    /// Activities that nobody waits for any more and that may not have ended: they were told to stop.
+    let_go: Vec<work::LetGo>,
     /// What became of cut cycles, for the report.
     fates: Vec<CutReport>,
     /// Cut cycles that are being marked.
@@ -291,8 +308,12 @@ impl Owner {
             stalled: BTreeMap::new(),
             pending_rests_until: None,
             held_recoveries: Vec::new(),
+            recovering: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            turns: HashMap::new(),
             retrying: Vec::new(),
             retry_at: None,
+            let_go: Vec::new(),
             fates: Vec::new(),
             marking: HashMap::new(),
             idle: BTreeMap::new(),
@@ -330,7 +351,7 @@ impl Owner {
             self.inbox.take(&mut messages, self.wake_at());
             self.round(&mut messages);
         }
-        self.inbox.close();
+        self.end();
     }
 
     /// As [`Owner::run`], one step at a time.
@@ -342,7 +363,12 @@ impl Owner {
             self.inbox.take(&mut messages, Some(Instant::now()));
             self.round(&mut messages);
         }
+        self.end();
+    }
+
+    fn end(&mut self) {
         self.inbox.close();
+        self.abandon_all();
     }
 
     fn is_over(&self) -> bool {
@@ -394,6 +420,8 @@ impl Owner {
             Message::Cut(request, settled) => self.begin_cut(request, settled),
             Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
             Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
+            Message::TurnCame(key) => self.pending.unpark_domain(&Domain::Instance(key)),
+            Message::Forgotten(keys) => self.forgotten(&keys),
             Message::Stop => self.is_stopping = true,
         }
     }
@@ -429,7 +457,7 @@ impl Owner {
     fn opened(&mut self) {
         self.pending.unpark(Instant::now(), true);
         for key in std::mem::take(&mut self.held_recoveries) {
-            self.recover_again(key);
+            self.go_on(key);
         }
     }
 
@@ -455,6 +483,8 @@ struct Keys {
     owners: usize,
     generators: Vec<KeyGenerator>,
     next: usize,
+    /// The last fresh one.
+    last: u64,
     high: u64,
 }
 
@@ -466,6 +496,7 @@ impl Keys {
             owners,
             generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
             next: 0,
+            last: floor,
             high: floor,
         }
     }
@@ -480,12 +511,15 @@ impl Keys {
         generator
     }
 
-    /// A key for something new, in one of the owner's shards.
+    /// A key for something new, in one of the owner's shards. Whatever the clock does, they grow: what is buffered is
+    /// taken in their order.
     fn fresh(&mut self, now: Timestamp) -> u64 {
         self.next = (self.next + 1) % self.generators.len();
         let generator = &mut self.generators[self.next];
         generator.observe(now);
+        generator.exceed(self.last);
         let key = generator.next_key();
+        self.last = key;
         self.high = self.high.max(key);
         key
     }

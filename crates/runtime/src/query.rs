@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events, history};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
-    AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, IncidentFilter, IncidentRow,
-    InstanceFilter, InstanceRow, Page, UserTaskFilter, UserTaskRow,
+    AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, ForgottenJournal,
+    IncidentFilter, IncidentRow, InstanceFilter, InstanceRow, Page, UserTaskFilter, UserTaskRow,
 };
 
 use crate::api::{InstanceDetail, StarterView, Token, Wait};
@@ -114,7 +114,7 @@ impl Runtime {
         found.await?.ok_or(Error::NoSuchInstance(key))
     }
 
-    /// The journal of an instance from the sequence number after `after_sequence`, at most `limit` events.
+    /// The journal of an instance, also of a forgotten one whose journal is kept, from the sequence number after `after_sequence`, at most `limit` events.
     ///
     /// # Errors
     /// Unknown instance; the store cannot be read.
@@ -126,10 +126,14 @@ impl Runtime {
     ) -> Result<Vec<HistoryItem>, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(row) = shared.store.instance(key)? else {
-                return Ok(None);
+            let definition = match shared.store.instance(key)? {
+                Some(row) => row.definition,
+                None => match shared.store.forgotten(key)? {
+                    Some(kept) if kept.journal == ForgottenJournal::Kept => kept.definition,
+                    _ => return Ok(None),
+                },
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, row.definition)? else {
+            let Some(loaded) = shared.definitions.get(&*shared.store, definition)? else {
                 return Err(damaged(key, "its definition is missing"));
             };
             const PAGE: usize = 500;

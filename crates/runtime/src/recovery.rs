@@ -2,6 +2,7 @@
 //! brought back from their last commit. Nothing at rest is touched.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_model::{InstanceKey, SubStatus};
 use tidegate_store::InstanceRow;
@@ -10,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::owner::{Message, Owners};
 use crate::shared::Shared;
+
+/// How long a read that failed rests before the next try.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What recovery looks for.
 const WAITING: [SubStatus; 3] = [
@@ -39,8 +43,12 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         let rows = match page {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
-                tracing::error!("the instances to recover could not be read: {error}");
-                return;
+                tracing::error!("the instances to recover could not be read, trying again: {error}");
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(AGAIN) => continue,
+                }
             }
             Err(_) => return,
         };

@@ -100,10 +100,14 @@ impl Shell {
             | Error::NoSuchUserTask(_)
             | Error::NoSuchIncident(_)
             | Error::NoSuchDeadLetter(_)
+            | Error::NoSuchBatch(_)
             | Error::NoSuchSource(_) => refused(StatusCode::NOT_FOUND),
             Error::UserTaskClaimed { .. } | Error::StaleLease(_) | Error::SourceNotPaused(_) => {
                 refused(StatusCode::CONFLICT)
             }
+            Error::InstanceLive(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
+            Error::InstanceForgotten(instance) => refused(StatusCode::GONE).member("instanceKey", instance),
+            Error::TooManyInstances { limit, .. } => refused(StatusCode::CONFLICT).member("limit", limit),
             Error::Rejected(rejection) => refused(rejection_status(&rejection)),
             Error::NotDeployable(diagnostics) => {
                 refused(StatusCode::UNPROCESSABLE_ENTITY).member("diagnostics", diagnostics)

@@ -2,10 +2,12 @@
 
 mod admin;
 mod audit;
+mod batches;
 mod dead_letters;
 mod definitions;
 mod deployments;
 mod events;
+mod forget;
 mod identity;
 mod incidents;
 mod instances;
@@ -13,6 +15,7 @@ mod jobs;
 mod messages;
 mod openapi;
 mod parts;
+mod settings;
 mod shells;
 mod signals;
 mod user_tasks;
@@ -117,6 +120,17 @@ pub fn table() -> Vec<Route> {
             instances::cancel,
         )
         .of(Keyed::Instance),
+        post("/process-instances/forget", InstancesWrite, forget::forget),
+        get("/process-instances/export", InstancesRead, forget::export),
+        get("/process-settings/{name}", DefinitionsRead, settings::show).in_tenant(),
+        put("/process-settings/{name}", DefinitionsWrite, settings::set).in_tenant(),
+        post("/batches", InstancesWrite, batches::create),
+        get("/batches", InstancesRead, batches::list),
+        get("/batches/{key}", InstancesRead, batches::one),
+        get("/batches/{key}/items", InstancesRead, batches::items),
+        post("/batches/{key}/pause", InstancesWrite, batches::pause),
+        post("/batches/{key}/resume", InstancesWrite, batches::resume),
+        post("/batches/{key}/cancel", InstancesWrite, batches::cancel),
         post("/messages", MessagesWrite, messages::publish).in_tenant(),
         post("/signals", MessagesWrite, signals::broadcast).in_tenant(),
         post("/jobs/activate", JobsWork, jobs::activate).in_tenant(),
@@ -210,6 +224,14 @@ fn post<H: Handler<T, App> + Sync, T: 'static>(
     handler: H,
 ) -> Route {
     row(Method::POST, MethodFilter::POST, path, permission, handler)
+}
+
+fn put<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
+    row(Method::PUT, MethodFilter::PUT, path, permission, handler)
 }
 
 fn patch<H: Handler<T, App> + Sync, T: 'static>(

@@ -73,6 +73,8 @@ pub struct StoredInstance {
     pub state: Option<Vec<u8>>,
     /// The journal rows after the state's revision, in order.
     pub journal: Vec<JournalRow>,
+    /// The revision up to which the journal was trimmed; 0 if it is whole.
+    pub trimmed: u64,
 }
 
 /// The journal entry of one commit.

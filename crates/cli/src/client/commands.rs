@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod deploy;
 mod instances;
+mod many;
 mod shells;
 mod work;
 
@@ -23,7 +24,10 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
     match command {
         ClientCommand::Deploy(call) => deploy::deploy(call).await,
         ClientCommand::Start(call) => instances::start(call).await,
-        ClientCommand::Instances(call) => instances::instances(call).await,
+        ClientCommand::Instances(call) => instances::instances(*call).await,
+        ClientCommand::Forget(call) => many::forget(call).await,
+        ClientCommand::Batch(call) => many::batch(*call).await,
+        ClientCommand::Settings(call) => many::settings(*call).await,
         ClientCommand::Instance(call) => instances::instance(call).await,
         ClientCommand::History(call) => instances::history(call).await,
         ClientCommand::Cancel(call) => instances::cancel(call).await,

@@ -159,6 +159,31 @@ pub const SETTINGS: &[Setting] = &[
         "Crashes in a row until an instance's work is set aside [default: 3]",
     ),
     setting(
+        "retention",
+        "DURATION",
+        "How long finished instances are kept, or `none` for ever [default: 30d]",
+    ),
+    setting(
+        "retention-count",
+        "NUMBER",
+        "How many finished instances of each process are kept, or `none` [default: none]",
+    ),
+    setting(
+        "journal-limit",
+        "NUMBER",
+        "Journal entries of a live instance that are kept, or `none` for all [default: 10000]",
+    ),
+    setting(
+        "retention-fence",
+        "DURATION",
+        "How long the keys of forgotten instances are remembered [default: 1h]",
+    ),
+    setting(
+        "retention-every",
+        "DURATION",
+        "How often it is looked for what is to be forgotten [default: 1m]",
+    ),
+    setting(
         "owners",
         "NUMBER",
         "Threads that execute instances [default: one per core, at most 8]",
@@ -181,7 +206,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 21] = [
+const OF_SHELLS: [&str; 26] = [
     "store",
     "demo",
     "delegates",
@@ -201,6 +226,11 @@ const OF_SHELLS: [&str; 21] = [
     "stimulus-attempts",
     "expiry-under-pause",
     "quarantine-after",
+    "retention",
+    "retention-count",
+    "journal-limit",
+    "retention-fence",
+    "retention-every",
     "owners",
     "cache-bytes",
 ];

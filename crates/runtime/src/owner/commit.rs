@@ -21,11 +21,12 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
-use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
+use super::trim;
 use super::work::Ready;
+use super::work::is_under_way;
 use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
 /// What an owner does when the outcome of a commit is told.
@@ -153,24 +154,25 @@ impl Owner {
             self.shared.job_opened(job_type);
         }
         let key = after.instance;
+        self.recovering.remove(&key);
+        self.dropped.remove(&key);
         if let Some(resident) = self.residents.get_mut(&key)
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let until = Instant::now();
-            resident.running.retain_mut(|running| {
-                let stays = !after.gone.contains(&running.job);
-                if !stays {
-                    running.stopper.stop(until);
-                }
-                stays
-            });
+            let gone: Vec<_> = resident
+                .running
+                .extract_if(.., |running| after.gone.contains(&running.job))
+                .collect();
             let incarnation = resident.incarnation;
             self.ready.extend(after.jobs.into_iter().map(|job| Ready {
                 instance: key,
                 incarnation,
                 job,
             }));
+            for running in gone {
+                self.let_go(key, running);
+            }
         }
         let has_ended = after.row.sub_status.is_finished();
         let mut ends = Vec::new();
@@ -178,6 +180,7 @@ impl Owner {
             self.answer(answer, &after.row, &mut ends);
         }
         if has_ended {
+            self.free_place(&after.row);
             ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
             if !ends.is_empty() {
                 let variables = self
@@ -319,6 +322,7 @@ impl Owner {
             incarnation,
             mut answers,
             mut consumed,
+            row: after_row,
             ..
         } = *after;
         let mut cut = None;
@@ -333,9 +337,12 @@ impl Owner {
             had_cycle = resident.cycle.is_some();
             if self.shared.gate.read().is_draining() && had_cycle {
                 cut = Some(resident);
+            } else {
+                self.let_go_all(&mut resident);
             }
-            // Dropping it stops its activities and gives the permit back.
+            // Dropping it gives the permit back.
         }
+        self.check_place(&after_row);
         let duplicate = match &error {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
@@ -345,7 +352,10 @@ impl Owner {
             return self.save_unsaved(resident, is_ours(&error));
         }
         if had_cycle && duplicate.is_none() {
-            self.stalled.entry(Instant::now() + STALL).or_default().push(key);
+            if !self.recovering.contains(&key) {
+                self.dropped.insert(key);
+            }
+            self.stall(key);
         }
     }
 
@@ -361,12 +371,14 @@ impl Owner {
             self.answer_failed(answer, problem, duplicate);
         }
         for item in consumed {
-            if let Item::Stimulus(_)
-            | Item::Timer(TimerRow {
-                instance: Some(_), ..
-            }) = &item
-            {
-                self.pending.expect(item.domain());
+            match &item {
+                Item::Stimulus(_)
+                | Item::Timer(TimerRow {
+                    instance: Some(_), ..
+                }) => self.pending.expect(item.domain()),
+                Item::Timer(TimerRow { owner, element, .. }) => {
+                    self.turns.remove(&(*owner, *element));
+                }
             }
             self.put_back_later(item, problem);
         }
@@ -411,21 +423,33 @@ impl Owner {
                 return;
             }
             for key in entry.remove() {
-                self.resume_stalled(key);
+                self.go_on(key);
             }
         }
     }
 
-    fn resume_stalled(&mut self, key: InstanceKey) {
+    /// Goes on with an instance that stands still: its commit failed, or its recovery met a closed gate.
+    pub(super) fn go_on(&mut self, key: InstanceKey) {
+        if !self.shared.gate.read().is_accepting() {
+            return self.held_recoveries.push(key);
+        }
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
-            Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done, Entry::Unsaved);
+            Ok(Some(row)) if is_under_way(row.sub_status) => self.enter(key, done),
+            Ok(_) => {
+                self.dropped.remove(&key);
+                self.recovering.remove(&key);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => {}
-            Err(_) => self.stalled.entry(Instant::now() + STALL).or_default().push(key),
+            Err(error) => {
+                tracing::warn!(instance = %key, "an instance has to wait until it can be read: {error}");
+                self.stall(key);
+            }
         }
+    }
+
+    /// An instance is tried again in a while.
+    pub(super) fn stall(&mut self, key: InstanceKey) {
+        self.stalled.entry(Instant::now() + STALL).or_default().push(key);
     }
 }
 
@@ -495,13 +519,18 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let has_news =
         !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
+    // The next turn of a timer start event.
+    after.timers.extend(riders.iter().filter_map(|write| match write {
+        Write::ArmTimer(row) => Some(row.clone()),
+        _ => None,
+    }));
     let expect = std::mem::take(&mut resident.expect);
     let mut commit = Commit {
         expect,
         writes: Vec::with_capacity(2 + writes.len() + riders.len()),
     };
     if has_news || !writes.is_empty() {
-        write_row(resident, sub_status, now, &mut commit.writes);
+        write_row(shared, resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
     }
     commit.writes.append(&mut writes);
@@ -512,17 +541,30 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     (commit, after)
 }
 
-fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, writes: &mut Vec<Write>) {
+fn write_row(
+    shared: &Shared,
+    resident: &mut Resident,
+    sub_status: SubStatus,
+    now: Timestamp,
+    writes: &mut Vec<Write>,
+) {
     /// Below this much journal, bringing a state up to date costs less than writing it.
     const LEAST_JOURNAL: usize = 1_024;
     let key = resident.key();
     let events = std::mem::take(&mut resident.events);
-    let payload = (!events.is_empty()).then(|| encode_events(&events));
+    let mut payload = (!events.is_empty()).then(|| encode_events(&events));
     let new_bytes = payload.as_ref().map_or(0, Vec::len);
     // A state is rewritten only when the journal since the last one outweighs it.
     resident.journal_bytes += new_bytes;
     let is_due =
         resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let trim = match is_due {
+        true => trim::due(shared, resident, events, now),
+        false => None,
+    };
+    if let Some(trim) = &trim {
+        payload = Some(trim.payload.clone());
+    }
     let state = is_due.then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
@@ -561,6 +603,7 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
             payload,
         }));
     }
+    writes.extend(trim.map(|trim| trim.write));
 }
 
 /// Effects as rows of the same commit, and as what leaves after it.
@@ -760,7 +803,7 @@ pub(super) fn started(row: &InstanceRow, variables: Option<tidegate_model::Varia
 }
 
 /// What a caller is told about a commit that did not happen.
-pub(super) fn problem_of(error: &CommitError) -> Error {
+pub(crate) fn problem_of(error: &CommitError) -> Error {
     match error {
         CommitError::Failed { error, .. } => Error::Store(error.clone()),
         CommitError::Refused(Refusal::LeaseStale(job)) => Error::StaleLease(job.get()),

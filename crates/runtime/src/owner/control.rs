@@ -18,7 +18,7 @@ const RECOVERY: &str = "recovery";
 
 /// How an instance comes back whose cycle did not end by itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Entry {
+enum Entry {
     /// A drain cut it, and its mark says so.
     Interrupted,
     /// The process went away.
@@ -86,20 +86,53 @@ impl Owner {
 
     /// Brings back an instance that an earlier generation left `interrupted` or `executing`.
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
-        let key = row.key;
-        let crashed = matches!(row.sub_status, SubStatus::Executing | SubStatus::Cancelling);
-        if !crashed {
-            if self.enter(key, done, Entry::Interrupted) {
-                Counters::add(&self.shared.counters.interrupted_recovered, 1);
+        self.enter(row.key, done);
+    }
+
+    /// A cycle takes up what the store says was under way, whoever woke it: jobs of this process start again, and what a
+    /// crash left is recorded.
+    pub(super) fn take_up(&mut self, key: InstanceKey) {
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
+        let Some(left) = resident.left.take() else { return };
+        let attempt = resident.row.attempts + 1;
+        let entry = match left {
+            SubStatus::Interrupted => Entry::Interrupted,
+            // A commit of this generation failed: no crash.
+            _ if self.dropped.contains(&key) => Entry::Unsaved,
+            _ => Entry::Crashed { attempt },
+        };
+        // Looked at before anything more is decided: what that asks for is among the effects already.
+        let jobs = self.outstanding_jobs(key);
+        let begun = self.maybe_begun(&jobs);
+        match entry {
+            // The cut has said which of them had begun.
+            Entry::Interrupted => Counters::add(&self.shared.counters.interrupted_recovered, 1),
+            Entry::Crashed { attempt } => {
+                Counters::add(&self.shared.counters.crash_recovered, 1);
+                self.recovering.insert(key);
+                self.recover_crashed(key, attempt);
+                self.note_interrupted(key, &begun);
             }
-            return;
+            Entry::Unsaved => self.note_interrupted(key, &begun),
         }
-        let attempt = row.attempts + 1;
-        if !self.enter(key, done, Entry::Crashed { attempt }) {
-            return;
+        self.resume_interrupted(key, entry);
+        let is_ours: Vec<Job> = jobs
+            .into_iter()
+            .filter(|job| {
+                // Everything else has a row, committed with the events that asked for it.
+                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
+                self.is_in_process(job) || !has_row()
+            })
+            .collect();
+        if let Some(resident) = self.residents.get_mut(&key) {
+            let is_open = |job: &Job| resident.instance.has_job(job.key);
+            let open = is_ours.into_iter().filter(is_open).map(Effect::RunJob);
+            resident.effects.extend(open);
         }
-        Counters::add(&self.shared.counters.crash_recovered, 1);
-        if attempt > self.shared.options.quarantine_after {
+        self.mark_dirty(key);
+        if attempt > self.shared.options.quarantine_after && matches!(entry, Entry::Crashed { .. }) {
             self.quarantine_all(key, attempt);
         }
     }
@@ -120,30 +153,9 @@ impl Owner {
         }
     }
 
-    /// A gate was opened behind which an instance waited for its recovery.
-    pub(super) fn recover_again(&mut self, key: InstanceKey) {
-        let (done, _) = oneshot::channel();
-        match self.shared.store.instance(key) {
-            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && !row.sub_status.is_finished() => {
-                self.held_recoveries.push(key);
-            }
-            Ok(Some(row)) => match row.sub_status {
-                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => {
-                    self.recover(row, done)
-                }
-                _ => {}
-            },
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(instance = %key, "an instance has to wait for its recovery: {error}");
-                self.held_recoveries.push(key);
-            }
-        }
-    }
-
     /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
     /// is closed.
-    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>, entry: Entry) -> bool {
+    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) {
         if self
             .residents
             .get(&key)
@@ -151,58 +163,31 @@ impl Owner {
         {
             // It runs already.
             let _ = done.send(true);
-            return false;
+            return;
         }
         match self.join_cycle(key, Some(RECOVERY)) {
             Ok(true) => {}
             Ok(false) => {
                 let _ = done.send(false);
-                return false;
+                return;
             }
             Err(Error::PartPaused(_)) => {
                 // It is nobody else's business: recovery goes on, and this one follows when its part is resumed.
                 self.held_recoveries.push(key);
                 let _ = done.send(true);
-                return false;
+                return;
             }
             Err(error) => {
-                tracing::error!(instance = %key, "an instance could not be recovered: {error}");
+                tracing::error!(instance = %key, "an instance could not be recovered, trying again: {error}");
+                self.stall(key);
                 let _ = done.send(true);
-                return false;
+                return;
             }
         }
-        // Looked at before anything more is decided: what that asks for is among the effects already.
-        let jobs = self.outstanding_jobs(key);
-        let begun = self.maybe_begun(&jobs);
-        match entry {
-            // The cut has said which of them had begun.
-            Entry::Interrupted => {}
-            Entry::Crashed { attempt } => {
-                self.recover_crashed(key, attempt);
-                self.note_interrupted(key, &begun);
-            }
-            Entry::Unsaved => self.note_interrupted(key, &begun),
+        if let Some(resident) = self.residents.get_mut(&key) {
+            resident.answers.push(Answer::Recovered(done));
         }
-        self.resume_interrupted(key, entry);
-        let is_ours: Vec<Job> = jobs
-            .into_iter()
-            .filter(|job| {
-                // Everything else has a row, committed with the events that asked for it.
-                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
-                self.is_in_process(job) || !has_row()
-            })
-            .collect();
-        let Some(resident) = self.residents.get_mut(&key) else {
-            return false;
-        };
-        for job in is_ours {
-            if resident.instance.has_job(job.key) {
-                resident.effects.push(Effect::RunJob(job));
-            }
-        }
-        resident.answers.push(Answer::Recovered(done));
         self.mark_dirty(key);
-        true
     }
 
     fn outstanding_jobs(&self, key: InstanceKey) -> Vec<Job> {

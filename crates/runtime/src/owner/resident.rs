@@ -54,8 +54,12 @@ pub(super) struct Resident {
     /// Bytes of journal since the state was written last, and of that state.
     pub(super) journal_bytes: usize,
     pub(super) state_bytes: usize,
+    /// The revision up to which the journal was trimmed.
+    pub(super) trimmed: u64,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
+    /// What the store says was under way when it was loaded, until a cycle takes it up.
+    pub(super) left: Option<SubStatus>,
     /// When it was put among the idle, and what it was counted with.
     pub(super) idle_since: Option<u64>,
     pub(super) counted_bytes: usize,
@@ -104,7 +108,9 @@ impl Resident {
             cycle: None,
             journal_bytes: 0,
             state_bytes: 0,
+            trimmed: 0,
             is_marked: false,
+            left: None,
             idle_since: None,
             counted_bytes: 0,
         }
@@ -136,7 +142,8 @@ impl Resident {
             Some(ended) => ended,
             None if self.is_marked => SubStatus::Interrupted,
             None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
-            None => SubStatus::Suspended,
+            // Without a cycle what was under way stays so.
+            None => self.left.unwrap_or(SubStatus::Suspended),
         }
     }
 

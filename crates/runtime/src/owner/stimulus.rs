@@ -13,7 +13,7 @@ use crate::shared::Counters;
 use super::commit::{Answer, Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::stimulus_row;
-use super::{Owner, Reply};
+use super::{Owner, ROOM, Reply};
 
 /// A fresh stimulus for one instance.
 pub(crate) struct MoveOrder {
@@ -178,6 +178,21 @@ impl Owner {
         let Some(instance) = stimulus.instance() else {
             return Ok(());
         };
+        if matches!(stimulus, Stimulus::Start { .. }) && self.shared.definitions.processes.has_limits() {
+            match self.turn_of_queued(instance, &row) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.pending.park(Item::Stimulus(row), None);
+                    return Ok(());
+                }
+                Err(error @ Error::TooManyInstances { .. }) => {
+                    self.skip_start(instance, row, &error);
+                    return Ok(());
+                }
+                // Told by what follows.
+                Err(_) => {}
+            }
+        }
         match self.join_cycle(instance, Some(QUEUE)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Stimulus(row))),
@@ -205,6 +220,10 @@ impl Owner {
                 }
                 self.mark_dirty(instance);
             }
+            // What refuses it is not on disk yet and may never be: it is looked at again when that is known.
+            Err(_) if self.runs_ahead(instance) => self
+                .pending
+                .park(Item::Stimulus(row), Some(Instant::now() + ROOM)),
             Err(rejection) => {
                 self.rest_if_settled(instance);
                 match copy {
@@ -214,6 +233,55 @@ impl Owner {
             }
         }
         Ok(())
+    }
+
+    /// True if an instance in memory has something that was not told to be on disk.
+    pub(super) fn runs_ahead(&self, instance: InstanceKey) -> bool {
+        self.residents
+            .get(&instance)
+            .is_some_and(|resident| resident.is_dirty || resident.in_flight > 0)
+    }
+
+    /// Whether an accepted start may be executed now, where the number of live instances is limited.
+    fn turn_of_queued(&mut self, instance: InstanceKey, row: &StimulusRow) -> Result<bool, Error> {
+        if !self.load(instance)? {
+            return Err(Error::NoSuchInstance(instance));
+        }
+        let Some(resident) = self.residents.get(&instance) else {
+            return Err(Error::NoSuchInstance(instance));
+        };
+        if resident.instance.ended().is_some() {
+            // Nothing will begin: the start is refused by the instance.
+            return Ok(true);
+        }
+        let process = resident.loaded.process.clone();
+        let answer = self.turn(&process, instance, Some((row.accepted_at, row.key.get())));
+        if !matches!(answer, Ok(true)) {
+            self.rest_if_settled(instance);
+        }
+        answer
+    }
+
+    /// An accepted start that does not get its turn: the instance ends before it began.
+    fn skip_start(&mut self, instance: InstanceKey, row: StimulusRow, why: &Error) {
+        let cause = Cause::Operator {
+            actor: "runtime".to_owned(),
+            reason: Some(why.to_string()),
+        };
+        let loaded = matches!(self.load(instance), Ok(true));
+        if !loaded
+            || self
+                .advance(instance, Command::new(CommandKind::Cancel, cause))
+                .is_err()
+        {
+            return self.drop_stimulus(row, &why.to_string());
+        }
+        self.pending.left(&Domain::Instance(instance));
+        if let Some(resident) = self.residents.get_mut(&instance) {
+            resident.expect.push(Expect::Stimulus(row.key));
+            resident.riders.push(Write::RemoveStimulus(row.key));
+            resident.consumed.push(Item::Stimulus(row));
+        }
     }
 
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
@@ -444,6 +512,7 @@ impl Owner {
         {
             resident.cycle = Some(cycle);
         }
+        self.take_up(key);
         Ok(true)
     }
 
@@ -506,18 +575,31 @@ impl Owner {
             expect: vec![Expect::Stimulus(row.key)],
             writes,
         };
+        self.pending.hold(&domain);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
                     owner.pending.left(&domain);
+                    owner.pending.release(&domain);
                     owner
                         .shared
                         .queue_depth
                         .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.arrange(outcome);
                 }
-                Err(error) => owner.put_back_later(Item::Stimulus(row), &problem_of(&error)),
+                Err(tidegate_store::CommitError::Refused(tidegate_store::Refusal::StimulusGone(_))) => {
+                    // It went with its instance, which was forgotten meanwhile.
+                    owner.pending.left(&domain);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                }
+                Err(error) => {
+                    owner.pending.release(&domain);
+                    owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
+                }
             }),
         });
     }

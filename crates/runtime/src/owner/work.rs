@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use tidegate_engine::{Instance, apply, decode_events};
 use tidegate_model::effect::Job;
-use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection};
+use tidegate_model::{
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection, SubStatus,
+};
 use tidegate_store::{Error as StoreError, ErrorKind};
 use tokio::time::Instant;
 
-use crate::activity::{ActivityContext, ActivityError, ActivityFuture, ActivityResult, Stopper};
+use crate::activity::{ActivityContext, ActivityError, ActivityFuture, ActivityResult, Stopper, panic_text};
 use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::Counters;
@@ -19,6 +21,21 @@ use super::{Message, Owner};
 
 /// The worker's name in the cause of what a handler of this process did.
 const IN_PROCESS: &str = "in-process";
+
+/// True for what recovery goes on with.
+pub(super) const fn is_under_way(sub_status: SubStatus) -> bool {
+    matches!(
+        sub_status,
+        SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling
+    )
+}
+
+/// An activity whose result nobody waits for.
+pub(super) struct LetGo {
+    instance: InstanceKey,
+    element_id: Arc<str>,
+    task: tokio::task::AbortHandle,
+}
 
 /// An in-process job that may start.
 pub(super) struct Ready {
@@ -51,6 +68,7 @@ impl Owner {
                 format!("instance {key}: {error}"),
             ))
         };
+        let trimmed = stored.trimmed;
         let state_bytes = stored.state.as_ref().map_or(0, Vec::len);
         let mut instance = match &stored.state {
             Some(bytes) => Instance::decode(bytes).map_err(damaged)?,
@@ -66,7 +84,9 @@ impl Owner {
         instance.check(&loaded.definition).map_err(damaged)?;
         self.next_incarnation += 1;
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
+        resident.left = Some(resident.row.sub_status).filter(|left| is_under_way(*left));
         resident.state_bytes = state_bytes;
+        resident.trimmed = trimmed;
         resident.journal_bytes = journal_bytes;
         self.residents.insert(key, resident);
         Ok(true)
@@ -250,6 +270,51 @@ impl Owner {
             let result = CatchPanic { future }.await;
             report.done(result);
         })
+    }
+
+    /// Nobody waits for this activity any more: it is told to stop. Its result will not be taken.
+    pub(super) fn let_go(&mut self, instance: InstanceKey, running: Running) {
+        running.stopper.stop(Instant::now());
+        self.let_go.retain(|other| !other.task.is_finished());
+        if let Some(task) = running.task {
+            self.let_go.push(LetGo {
+                instance,
+                element_id: running.element_id,
+                task,
+            });
+        }
+    }
+
+    pub(super) fn let_go_all(&mut self, resident: &mut Resident) {
+        for running in std::mem::take(&mut resident.running) {
+            self.let_go(resident.key(), running);
+        }
+    }
+
+    /// The owner ends: activities that run on are aborted, by name.
+    pub(super) fn abandon_all(&mut self) {
+        let of_residents = self.residents.iter_mut().flat_map(|(instance, resident)| {
+            let running = resident.running.drain(..);
+            running.filter_map(|running| {
+                Some(LetGo {
+                    instance: *instance,
+                    element_id: running.element_id,
+                    task: running.task?,
+                })
+            })
+        });
+        let all: Vec<LetGo> = self.let_go.drain(..).chain(of_residents).collect();
+        for LetGo {
+            instance,
+            element_id,
+            task,
+        } in all
+        {
+            if !task.is_finished() {
+                tracing::warn!(%instance, element = %element_id, "an activity did not stop when told to; it is abandoned");
+                task.abort();
+            }
+        }
     }
 
     /// A running activity has ended.
@@ -508,13 +573,4 @@ fn panicked(kind: &CommandKind) -> Option<String> {
         CommandKind::FailJob { message, .. } => message.strip_prefix(PANIC_MARK).map(str::to_owned),
         _ => None,
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    text.chars().take(1_000).collect()
 }

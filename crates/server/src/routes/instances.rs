@@ -112,29 +112,65 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
+/// Which instances: a list without its pages.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Filter {
+    status: Option<String>,
+    sub_status: Option<String>,
+    process_id: Option<String>,
+    definition_key: Option<DefinitionKey>,
+    business_key: Option<String>,
+    parent_key: Option<InstanceKey>,
+    has_incident: Option<bool>,
+    started_after: Option<Timestamp>,
+    started_before: Option<Timestamp>,
+    tenant_id: Option<String>,
+}
+
+impl Filter {
+    /// As the runtime takes it; `None` when nothing can match.
+    pub(super) fn read(self) -> Result<Option<InstanceFilter>, Problem> {
+        let sub_statuses = sub_statuses(self.status.as_deref(), self.sub_status.as_deref())?;
+        Ok(sub_statuses.map(|sub_statuses| InstanceFilter {
+            sub_statuses,
+            process_id: self.process_id,
+            definition: self.definition_key,
+            business_key: self.business_key,
+            parent: self.parent_key,
+            has_incident: self.has_incident,
+            started_after: self.started_after,
+            started_before: self.started_before,
+            tenant: self.tenant_id,
+        }))
+    }
+}
+
 pub(super) async fn list(
     shell: Shell,
     tenants: Tenants,
     Query(query): Query<Parameters>,
 ) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let Some(sub_statuses) = sub_statuses(query.status.as_deref(), query.sub_status.as_deref())? else {
+    let filter = Filter {
+        status: query.status,
+        sub_status: query.sub_status,
+        process_id: query.process_id,
+        definition_key: query.definition_key,
+        business_key: query.business_key,
+        parent_key: query.parent_key,
+        has_incident: query.has_incident,
+        started_after: query.started_after,
+        started_before: query.started_before,
+        tenant_id: None,
+    };
+    let tenant_id = query.tenant_id;
+    let Some(filter) = filter.read()? else {
         return Ok(paging.answer(
             Vec::<InstanceRow>::new(),
             |row| row.key.get(),
             |row| views::instance(&row),
         ));
-    };
-    let filter = InstanceFilter {
-        sub_statuses,
-        process_id: query.process_id,
-        definition: query.definition_key,
-        business_key: query.business_key,
-        parent: query.parent_key,
-        has_incident: query.has_incident,
-        started_after: query.started_after,
-        started_before: query.started_before,
-        tenant: None,
     };
     let fetch = |tenant| {
         let filter = InstanceFilter {
@@ -143,7 +179,7 @@ pub(super) async fn list(
         };
         shell.0.instances(filter, paging.page())
     };
-    let rows = tenants.rows(query.tenant_id, |row| row.key.get(), fetch).await;
+    let rows = tenants.rows(tenant_id, |row| row.key.get(), fetch).await;
     let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
 }

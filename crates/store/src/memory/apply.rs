@@ -52,6 +52,7 @@ impl Tables {
                         row: *row,
                         state,
                         state_revision,
+                        trimmed: 0,
                     },
                 );
             }
@@ -149,6 +150,20 @@ impl Tables {
             Write::RemoveValue(key) => {
                 self.values.remove(&key);
             }
+            Write::ForgetInstances(request) => self.forget(&request, outcome),
+            Write::SweepForgotten { now, limit } => self.sweep(now, limit, outcome),
+            Write::TrimJournal {
+                instance,
+                up_to,
+                limit,
+            } => self.trim(instance, up_to, limit, outcome),
+            Write::PutOperation(row) => {
+                self.operations.insert(row.key, *row);
+            }
+            Write::PutOperationItem(row) => {
+                self.operation_items.insert((row.operation, row.instance), *row);
+            }
+            Write::RemoveOperation { key, limit } => self.remove_operation(key, limit, outcome),
             Write::Audit(mut row) => {
                 row.key = self.audit.last_key_value().map_or(0, |(key, _)| *key) + 1;
                 self.audit.insert(row.key, *row);
@@ -177,7 +192,7 @@ impl Tables {
         self.timers.insert((row.due_at, row.owner, row.element), row);
     }
 
-    fn disarm_timer(&mut self, owner: u64, element: ElementIndex) {
+    pub fn disarm_timer(&mut self, owner: u64, element: ElementIndex) {
         if let Some(due_at) = self.timer_due.remove(&(owner, element)) {
             self.timers.remove(&(due_at, owner, element));
         }

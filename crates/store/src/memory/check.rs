@@ -54,12 +54,16 @@ impl Tables {
                     Err(Refusal::InstanceEnded(*key))
                 }
             }
+            Expect::Forgettable(instances) => self.check_forgettable(instances),
             Expect::Stimulus(_) | Expect::DeadLetter(_) | Expect::VersionFree { .. } => Ok(()),
         }
     }
 
     fn check_revisions(&self, commit: &Commit) -> Result<(), Refusal> {
         for (instance, needed) in needed_revisions(commit) {
+            if needed == Needed::Absent && self.forgotten.contains_key(&instance) {
+                return Err(Refusal::InstanceForgotten(instance));
+            }
             let found = self.instances.get(&instance).map(|i| i.row.revision);
             let is_met = match needed {
                 Needed::Absent => found.is_none(),
