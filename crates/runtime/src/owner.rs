@@ -13,6 +13,7 @@ mod emitted;
 mod inbox;
 mod message;
 mod pending;
+mod repair;
 mod resident;
 mod retry;
 mod signal;

@@ -60,6 +60,9 @@ pub(super) struct Resident {
     pub(super) is_marked: bool,
     /// What the store says was under way when it was loaded, until a cycle takes it up.
     pub(super) left: Option<SubStatus>,
+    /// The next commit holds the whole state, whatever the journal weighs: what stands in the journal behind it is of
+    /// another definition.
+    pub(super) writes_state: bool,
     /// When it was put among the idle, and what it was counted with.
     pub(super) idle_since: Option<u64>,
     pub(super) counted_bytes: usize,
@@ -110,6 +113,7 @@ impl Resident {
             state_bytes: 0,
             trimmed: 0,
             is_marked: false,
+            writes_state: false,
             left: None,
             idle_since: None,
             counted_bytes: 0,

@@ -1,6 +1,6 @@
 //! Acting on an instance from outside.
 
-use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Stimulus, Variables};
+use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Stimulus};
 use tidegate_store::{AuditRow, InstanceRow};
 
 use super::Runtime;
@@ -31,29 +31,6 @@ impl Runtime {
         let audit = Some(Box::new(audit));
         self.ask(owner, |reply| Message::Control(instance, command, audit, reply))
             .await
-    }
-
-    /// Changes variables of an instance from outside.
-    ///
-    /// # Errors
-    /// Unknown or ended instance, a failing store.
-    pub async fn set_variables(
-        &self,
-        instance: InstanceKey,
-        variables: Variables,
-        actor: &str,
-    ) -> Result<Acceptance, Error> {
-        let actor = actor.to_owned();
-        self.move_instance(
-            instance,
-            Stimulus::SetVariables {
-                instance,
-                variables,
-                actor,
-            },
-            None,
-        )
-        .await
     }
 
     pub(super) async fn move_instance(
