@@ -785,7 +785,7 @@ pub enum Event {
     },
     /// The instance changed to another version of its process. Elements and flows of the events behind it are those of
     /// that version.
-    #[n(90)]
+    #[n(94)]
     Migrated {
         /// The definition it had.
         #[n(0)]
@@ -801,7 +801,7 @@ pub enum Event {
         flows: Vec<(FlowIndex, FlowIndex)>,
     },
     /// An operator took tokens off a flow.
-    #[n(91)]
+    #[n(95)]
     TokensTaken {
         /// The scope.
         #[cbor(n(0), with = "crate::codec::key")]
@@ -814,7 +814,7 @@ pub enum Event {
         count: u32,
     },
     /// An operator had something begin inside a sub-process, which therefore begins without its start event.
-    #[n(92)]
+    #[n(96)]
     ScopeEntered {
         /// The sub-process's instance.
         #[cbor(n(0), with = "crate::codec::key")]

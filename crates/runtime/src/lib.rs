@@ -57,6 +57,7 @@ mod spill;
 pub mod status;
 pub mod stepped;
 mod tasks;
+mod versions;
 
 pub use tidegate_engine as engine;
 pub use tidegate_model as model;

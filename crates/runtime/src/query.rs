@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events, history};
+use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
     AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, ForgottenJournal,
@@ -11,8 +11,11 @@ use tidegate_store::{
 
 use crate::api::{InstanceDetail, StarterView, Token, Wait};
 use crate::builder::blocking;
+use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::shared::Shared;
+use crate::versions::Versions;
 
 /// Something that belongs to a tenant, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,25 +71,15 @@ impl Runtime {
     pub async fn instance(&self, key: InstanceKey) -> Result<InstanceDetail, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(stored) = shared.store.load(key)? else {
+            let Some(Read {
+                row,
+                instance,
+                loaded,
+            }) = read_instance(&shared, key)?
+            else {
                 return Ok(None);
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
-                return Err(damaged(key, "its definition is missing"));
-            };
             let definition = &loaded.definition;
-            let mut instance = match &stored.state {
-                Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
-                None => Instance::new(key),
-            };
-            for row in &stored.journal {
-                for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
-                    apply(definition, &mut instance, &event);
-                }
-            }
-            instance
-                .check(definition)
-                .map_err(|error| damaged(key, &error.to_string()))?;
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {
@@ -108,7 +101,7 @@ impl Runtime {
                     })
                     .collect(),
                 variables: instance.variables().clone(),
-                row: stored.row,
+                row,
             }))
         });
         found.await?.ok_or(Error::NoSuchInstance(key))
@@ -133,10 +126,8 @@ impl Runtime {
                     _ => return Ok(None),
                 },
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, definition)? else {
-                return Err(damaged(key, "its definition is missing"));
-            };
             const PAGE: usize = 500;
+            let mut versions = Versions::begin(&shared, key, definition)?;
             let mut items = Vec::new();
             let mut after = 0;
             while items.len() < limit {
@@ -146,7 +137,7 @@ impl Runtime {
                     after = row.revision;
                     let events =
                         decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))?;
-                    let of_row = history(&loaded.definition, &events, row.first_sequence);
+                    let of_row = versions.history(&shared, &events, row.first_sequence)?;
                     items.extend(of_row.into_iter().filter(|item| item.sequence > after_sequence));
                 }
                 if is_last {
@@ -272,7 +263,41 @@ impl Runtime {
     }
 }
 
-fn damaged(key: InstanceKey, what: &str) -> StoreError {
+/// An instance as it is stored.
+pub(crate) struct Read {
+    pub(crate) row: InstanceRow,
+    pub(crate) instance: Instance,
+    pub(crate) loaded: Arc<Loaded>,
+}
+
+/// Reads an instance from the store and brings its state up to date with its journal.
+pub(crate) fn read_instance(shared: &Shared, key: InstanceKey) -> Result<Option<Read>, StoreError> {
+    let Some(stored) = shared.store.load(key)? else {
+        return Ok(None);
+    };
+    let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
+        return Err(damaged(key, "its definition is missing"));
+    };
+    let mut instance = match &stored.state {
+        Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
+        None => Instance::new(key),
+    };
+    for row in &stored.journal {
+        for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
+            apply(&loaded.definition, &mut instance, &event);
+        }
+    }
+    instance
+        .check(&loaded.definition)
+        .map_err(|error| damaged(key, &error.to_string()))?;
+    Ok(Some(Read {
+        row: stored.row,
+        instance,
+        loaded,
+    }))
+}
+
+pub(crate) fn damaged(key: InstanceKey, what: &str) -> StoreError {
     StoreError::new(
         ErrorKind::Damaged,
         format!("instance {key} cannot be read: {what}"),
