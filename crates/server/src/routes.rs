@@ -15,6 +15,7 @@ mod jobs;
 mod messages;
 mod openapi;
 mod parts;
+mod repair;
 mod settings;
 mod shells;
 mod signals;
@@ -111,7 +112,7 @@ pub fn table() -> Vec<Route> {
         patch(
             "/process-instances/{key}/variables",
             InstancesWrite,
-            instances::set_variables,
+            repair::set_variables,
         )
         .of(Keyed::Instance),
         post(
@@ -131,6 +132,24 @@ pub fn table() -> Vec<Route> {
         post("/batches/{key}/pause", InstancesWrite, batches::pause),
         post("/batches/{key}/resume", InstancesWrite, batches::resume),
         post("/batches/{key}/cancel", InstancesWrite, batches::cancel),
+        post(
+            "/process-instances/{key}/modification",
+            InstancesWrite,
+            repair::modify,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/migration",
+            InstancesWrite,
+            repair::migrate,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-definitions/{key}/migration-check",
+            InstancesRead,
+            repair::check_migration,
+        )
+        .of(Keyed::Definition),
         post("/messages", MessagesWrite, messages::publish).in_tenant(),
         post("/signals", MessagesWrite, signals::broadcast).in_tenant(),
         post("/jobs/activate", JobsWork, jobs::activate).in_tenant(),
@@ -142,7 +161,7 @@ pub fn table() -> Vec<Route> {
         post("/user-tasks/{key}/complete", TasksWrite, user_tasks::complete).of(Keyed::UserTask),
         get("/incidents", IncidentsRead, incidents::list).in_tenant(),
         post("/incidents/{key}/retry", IncidentsWrite, incidents::retry).of(Keyed::Incident),
-        post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry).of(Keyed::Incident),
+        post("/incidents/{key}/resolve", IncidentsWrite, repair::resolve).of(Keyed::Incident),
         get("/audit", AuditRead, audit::list),
         get("/identity", RuntimeView, identity::show)
             .reaching(Reach::Known)

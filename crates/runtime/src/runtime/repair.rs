@@ -236,10 +236,10 @@ impl Runtime {
     async fn target(&self, read: &Read, to: &Definition) -> Result<Arc<Loaded>, Error> {
         let (is, new) = (&read.row, self.find(to, &read.row.tenant).await?);
         let refuse = |code, message| Err(Error::Invalid { code, message });
-        if new.row.is_deleted {
+        if new.row.is_deleted || is.tenant != new.row.tenant {
             return Err(Error::NoSuchDefinition(new.row.key));
         }
-        if (&is.process_id, &is.tenant) != (&new.row.process_id, &new.row.tenant) {
+        if is.process_id != new.row.process_id {
             let message = format!(
                 "instance {} is of process `{}`; it can change to another version of that, not to `{}`",
                 is.key, is.process_id, new.row.process_id
