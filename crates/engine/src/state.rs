@@ -3,6 +3,7 @@
 mod bytes;
 mod carry;
 mod completed;
+mod control;
 mod element;
 mod instance;
 mod past;
@@ -10,6 +11,7 @@ mod scope;
 mod view;
 
 pub(crate) use completed::{Completed, CompletedActivities, LARGE};
+pub(crate) use control::Control;
 pub(crate) use element::{ALL_BEGUN, Call, ElementInstance, Handles, Role, Stage, Turns, Wait, WaitFor};
 pub(crate) use instance::Phase;
 pub use instance::{IncidentState, Instance};

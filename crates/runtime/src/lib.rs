@@ -36,6 +36,7 @@ pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
 }
 pub mod ingress;
+pub mod instance_control;
 mod janitor;
 mod jobs;
 pub mod options;
@@ -58,6 +59,7 @@ pub mod status;
 pub mod stepped;
 mod tasks;
 mod versions;
+pub mod why;
 
 pub use tidegate_engine as engine;
 pub use tidegate_model as model;
@@ -66,6 +68,7 @@ pub use tidegate_store as store;
 pub use api::{Check, Grade};
 pub use builder::Builder;
 pub use error::Error;
+pub use instance_control::{CancelRequest, SuspendRequest, Suspension};
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use query::Subject;
 pub use runtime::Runtime;

@@ -100,6 +100,8 @@ impl Runtime {
                         detail: wait.kind.detail(),
                     })
                     .collect(),
+                holds: instance.holds().to_vec(),
+                cancellation: instance.cancellation().cloned(),
                 variables: instance.variables().clone(),
                 row,
             }))

@@ -61,6 +61,10 @@ pub(crate) struct Shared {
     /// Wakes retention: something was forgotten by hand.
     pub(crate) swept: Notify,
     pub(crate) tokio: tokio::runtime::Handle,
+    /// Instances that are held: a cache, so that who sends something to one can be told so. What is stored decides.
+    pub(crate) held: Mutex<std::collections::HashSet<tidegate_model::InstanceKey>>,
+    /// Who asked for jobs last, by job type.
+    pub(crate) polls: crate::jobs::Polls,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -160,6 +164,8 @@ impl Shared {
             batches: crate::batch::Batches::default(),
             swept: Notify::new(),
             tokio,
+            held: Mutex::default(),
+            polls: crate::jobs::Polls::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

@@ -123,6 +123,10 @@ impl Shell {
                 Problem::unavailable(code, detail, self.retry_after()).member("depth", depth)
             }
             Error::PauseNotPersisted(_) => Problem::unavailable(code, detail, 5),
+            Error::InstanceHeld(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
+            Error::StillCancelling(row) => {
+                refused(StatusCode::GATEWAY_TIMEOUT).member("processInstance", crate::views::instance(&row))
+            }
             Error::WaitRanOut(instance) => {
                 refused(StatusCode::GATEWAY_TIMEOUT).member("instanceKey", instance)
             }
@@ -154,11 +158,11 @@ impl Shell {
 
 fn rejection_status(rejection: &tidegate::model::Rejection) -> StatusCode {
     use tidegate::model::Rejection::{
-        AlreadyStarted, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope, NoSuchUserTask,
-        NotWaiting, Obstructed,
+        AlreadyStarted, Cancelling, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope,
+        NoSuchUserTask, NotWaiting, Obstructed,
     };
     match rejection {
-        Ended(_) | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
+        Ended(_) | Cancelling | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
         NoStart | Obstructed(_) => StatusCode::UNPROCESSABLE_ENTITY,
         NoSuchJob(_) | NoSuchUserTask(_) | NoSuchIncident(_) | NoSuchScope(_) => StatusCode::NOT_FOUND,
     }

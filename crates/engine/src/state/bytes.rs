@@ -13,11 +13,15 @@ use tidegate_model::{DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKe
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait};
+use crate::state::{
+    Control, ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
+};
 
-/// Parts of the state of an instance that has changed its definition.
-const PARTS_OF_MIGRATED: u64 = 13;
-const PARTS: u64 = 12;
+const PARTS: u64 = 14;
+/// Parts of a state that has one definition all its life.
+const PARTS_WITHOUT_ORIGIN: u64 = 13;
+/// Parts of a state on which nobody has acted.
+const PARTS_WITHOUT_CONTROL: u64 = 12;
 /// Parts of a state without earlier values of variables and without scopes that ended abnormally.
 const PARTS_OF_PLAIN: u64 = 10;
 /// Parts that every state has; what came later is at its end.
@@ -101,12 +105,16 @@ impl Instance {
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
         let completed = &self.completed;
-        let is_plain =
-            completed.past.seen.is_empty() && completed.abnormal.is_empty() && self.origin.is_none();
-        out.array(match self.origin {
-            _ if is_plain => PARTS_OF_PLAIN,
-            None => PARTS,
-            Some(_) => PARTS_OF_MIGRATED,
+        let has_control = !self.control.is_empty();
+        let is_plain = !has_control
+            && self.origin.is_none()
+            && completed.past.seen.is_empty()
+            && completed.abnormal.is_empty();
+        out.array(match (is_plain, has_control, self.origin) {
+            (true, _, _) => PARTS_OF_PLAIN,
+            (false, false, None) => PARTS_WITHOUT_CONTROL,
+            (false, true, None) => PARTS_WITHOUT_ORIGIN,
+            (false, _, Some(_)) => PARTS,
         })?
         .u64(self.key.0)?
         .encode(self.phase)?
@@ -168,6 +176,9 @@ impl Instance {
             return Ok(());
         }
         completed::write_past(out, base, completed, &mut large)?;
+        if has_control || self.origin.is_some() {
+            out.encode(&self.control)?;
+        }
         if let Some(origin) = self.origin {
             out.u64(origin.0)?;
         }
@@ -248,17 +259,21 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let mut large = Large::of(&instance.variables);
     instance.completed = completed::read(decoder, base, &mut large)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_WITHOUT_CONTROL {
         skip_to(decoder, parts, PARTS_OF_PLAIN)?;
         return Ok(instance);
     }
     completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
-    if (parts as u64) < PARTS_OF_MIGRATED {
-        skip_to(decoder, parts, PARTS)?;
+    if (parts as u64) < PARTS_WITHOUT_ORIGIN {
+        skip_to(decoder, parts, PARTS_WITHOUT_CONTROL)?;
+        return Ok(instance);
+    }
+    instance.control = decoder.decode::<Control>()?;
+    if (parts as u64) < PARTS {
         return Ok(instance);
     }
     instance.origin = Some(DefinitionKey(decoder.u64()?));
-    skip_to(decoder, parts, PARTS_OF_MIGRATED)?;
+    skip_to(decoder, parts, PARTS)?;
     Ok(instance)
 }
 

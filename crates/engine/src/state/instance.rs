@@ -10,7 +10,7 @@ use tidegate_model::{
 use crate::definition::Definition;
 use crate::element::WhenInterrupted;
 use crate::event::Resume;
-use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
+use crate::state::{CompletedActivities, Control, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Instance {
     pub(crate) completed: CompletedActivities,
     /// The definition it began with, where it has changed to another since.
     pub(crate) origin: Option<DefinitionKey>,
+    /// What operators did that stands.
+    pub(crate) control: Control,
 }
 
 /// Where an instance is in its life.
@@ -83,6 +85,7 @@ impl Instance {
             with_tokens: BTreeSet::new(),
             completed: CompletedActivities::default(),
             origin: None,
+            control: Control::default(),
         }
     }
 

@@ -61,6 +61,12 @@ impl Timers {
         }
     }
 
+    /// Reads the timers of the next minute once more: one that is not in memory may be armed in the store.
+    pub(crate) fn reload(&self) {
+        self.armed.lock().loaded_until = None;
+        self.wake.notify_one();
+    }
+
     /// Looks again at the gate, the switch and the clock.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
