@@ -27,9 +27,14 @@ pub struct HistoryItem {
     pub payload: Value,
 }
 
-/// Reads events, of which the first has the place `first` in the journal. `definition` is the one that was in force
+/// Reads events of one definition, of which the first has the place `first` in the journal.
+pub fn history(definition: &Definition, events: &[Event], first: u64) -> Vec<HistoryItem> {
+    history_across(definition, events, first, &|_| None)
+}
+
+/// Reads events among which the instance may change its definition. `definition` is the one that was in force
 /// then; `later` gives those to which the instance changes among these events.
-pub fn history<'a>(
+pub fn history_across<'a>(
     mut definition: &'a Definition,
     events: &[Event],
     first: u64,

@@ -35,7 +35,7 @@ pub use decide::{Decision, Step};
 pub use definition::{Definition, ElementInfo, Flow, FlowIndex, Starter, StarterTrigger};
 pub use effects::outstanding;
 pub use event::{ChildOutcome, Event, Resume};
-pub use history::{HistoryItem, history};
+pub use history::{HistoryItem, history, history_across};
 pub use repair::{Change, migrate, rehearse, rehearse_migration};
 pub use state::{IncidentState, Instance, TokenState, TokenView, WaitKind, WaitView};
 pub use timer::{Period, Repeat};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::{Event, HistoryItem, Instance, decode_events, history};
+use tidegate_engine::{Event, HistoryItem, Instance, decode_events, history_across};
 use tidegate_model::{DefinitionKey, InstanceKey};
 use tidegate_store::Error as StoreError;
 
@@ -54,7 +54,7 @@ impl Versions {
             let found = later.iter().find(|(known, _)| *known == key);
             found.map(|(_, loaded)| &*loaded.definition)
         };
-        let items = history(&self.now.definition, events, first, &of);
+        let items = history_across(&self.now.definition, events, first, &of);
         if let Some((_, last)) = later.pop() {
             self.now = last;
         }
