@@ -168,7 +168,7 @@ pub enum ClientCommand {
     /// Change variables of an instance.
     SetVariables(Call<SetVariables>),
     /// Move the tokens of an instance, or show what that would do.
-    Modify(Call<Modify>),
+    Modify(Box<Call<Modify>>),
     /// Change an instance to another version of its process, or show what that would do.
     Migrate(Call<Migrate>),
     /// Find out which live instances could change to a definition, and what stands in the way of the others.

@@ -67,7 +67,7 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
         ClientCommand::Retry(call) => work::retry(call).await,
         ClientCommand::Resolve(call) => repair::resolve(call).await,
         ClientCommand::SetVariables(call) => repair::set_variables(call).await,
-        ClientCommand::Modify(call) => repair::modify(call).await,
+        ClientCommand::Modify(call) => repair::modify(*call).await,
         ClientCommand::Migrate(call) => repair::migrate(call).await,
         ClientCommand::MigrationCheck(call) => repair::migration_check(call).await,
         ClientCommand::Tasks(call) => {
