@@ -2,6 +2,7 @@
 
 mod many;
 mod operate;
+mod repair;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use many::*;
 pub use operate::*;
+pub use repair::*;
 
 use crate::serve::ServeArguments;
 
@@ -165,6 +167,16 @@ pub enum ClientCommand {
     Incidents(Call<Nothing>),
     /// Retry what an incident stopped.
     Retry(Call<Retry>),
+    /// Correct variables and retry what an incident stopped, as one step.
+    Resolve(Call<Resolve>),
+    /// Change variables of an instance.
+    SetVariables(Call<SetVariables>),
+    /// Move the tokens of an instance, or show what that would do.
+    Modify(Box<Call<Modify>>),
+    /// Change an instance to another version of its process, or show what that would do.
+    Migrate(Call<Migrate>),
+    /// Find out which live instances could change to a definition, and what stands in the way of the others.
+    MigrationCheck(Call<MigrationCheck>),
     /// List open user tasks.
     Tasks(Call<Nothing>),
     /// Complete a user task.

@@ -90,6 +90,7 @@ pub mod status;
 pub mod stepped;
 mod tasks;
 pub mod unregister;
+mod versions;
 pub mod why;
 
 pub use tidegate_engine as engine;

@@ -17,6 +17,7 @@ mod look;
 mod message;
 mod on_behalf;
 mod pending;
+mod repair;
 mod resident;
 mod retry;
 mod signal;

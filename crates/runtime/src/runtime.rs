@@ -5,6 +5,7 @@ mod control;
 mod ending;
 mod messages;
 mod operate;
+mod repair;
 mod start;
 mod work;
 

@@ -110,6 +110,16 @@ pub enum Write {
     },
     /// The next revision of an instance: see [`InstanceUpdate::revision`].
     UpdateInstance(InstanceUpdate),
+    /// Gives an instance another definition of its process, if it is there
+    /// (`an_instance_changes_its_definition`).
+    ChangeDefinition {
+        /// The instance.
+        instance: InstanceKey,
+        /// The definition.
+        definition: DefinitionKey,
+        /// Its version.
+        version: u32,
+    },
     /// An instance's journal entry.
     Journal(JournalRow),
     /// Arms a timer, replacing one of the same owner and element.

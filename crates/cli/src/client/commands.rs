@@ -7,6 +7,7 @@ mod deploy;
 mod instance_control;
 mod instances;
 mod many;
+mod repair;
 mod shells;
 mod work;
 
@@ -67,6 +68,11 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
             show(call.connection.output, &answer, |value| list(value, columns))
         }
         ClientCommand::Retry(call) => work::retry(call).await,
+        ClientCommand::Resolve(call) => repair::resolve(call).await,
+        ClientCommand::SetVariables(call) => repair::set_variables(call).await,
+        ClientCommand::Modify(call) => repair::modify(*call).await,
+        ClientCommand::Migrate(call) => repair::migrate(call).await,
+        ClientCommand::MigrationCheck(call) => repair::migration_check(call).await,
         ClientCommand::Tasks(call) => {
             let answer = Client::new(&call.connection)?.get(&["user-tasks"], &[]).await?;
             let columns = [

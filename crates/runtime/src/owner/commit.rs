@@ -639,7 +639,8 @@ fn write_row(
     if let Some(trim) = &trim {
         payload = Some(trim.payload.clone());
     }
-    let state = is_due.then(|| resident.instance.encode());
+    let must_be_whole = std::mem::take(&mut resident.writes_state);
+    let state = (is_due || must_be_whole).then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
         resident.journal_bytes = 0;

@@ -61,6 +61,9 @@ pub(super) struct Resident {
     pub(super) is_marked: bool,
     /// What the store says was under way when it was loaded, until a cycle takes it up.
     pub(super) left: Option<SubStatus>,
+    /// The next commit holds the whole state, whatever the journal weighs: what stands in the journal behind it is of
+    /// another definition.
+    pub(super) writes_state: bool,
     /// Its cancellation ends more of it with the next commit.
     pub(super) has_more_to_end: bool,
     /// Outcomes of handlers that ended while it is held, for the next commit to put into the queue.
@@ -138,6 +141,7 @@ impl Resident {
             state_bytes: 0,
             trimmed: 0,
             is_marked: false,
+            writes_state: false,
             left: None,
             has_more_to_end: false,
             kept: Vec::new(),

@@ -103,7 +103,7 @@ impl Runtime {
         }
     }
 
-    async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
+    pub(super) async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
         let definitions = &self.shared().definitions;
         match definition {
             Definition::Latest(process_id) => {

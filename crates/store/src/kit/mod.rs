@@ -65,6 +65,7 @@ macro_rules! conformance {
             order::reads_see_told_commits
             order::one_of_many_writers_wins_each_revision
             order::a_finish_that_races_a_mark_is_never_undone
+            instances::an_instance_changes_its_definition
             instances::a_stale_revision_is_refused
             instances::a_second_creation_is_refused
             instances::a_commit_may_create_and_update

@@ -57,6 +57,16 @@ impl Tables {
                 );
             }
             Write::UpdateInstance(update) => self.update_instance(update),
+            Write::ChangeDefinition {
+                instance,
+                definition,
+                version,
+            } => {
+                if let Some(instance) = self.instances.get_mut(&instance) {
+                    instance.row.definition = definition;
+                    instance.row.version = version;
+                }
+            }
             Write::Journal(row) => {
                 self.journal.insert((row.instance, row.revision), row);
             }

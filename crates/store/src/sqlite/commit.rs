@@ -149,6 +149,11 @@ fn apply(
                 return Err(Error::new(ErrorKind::Internal, message).into());
             }
         }
+        Write::ChangeDefinition {
+            instance,
+            definition,
+            version,
+        } => instance::change_definition(conn, *instance, *definition, *version)?,
         Write::Journal(row) => journal::append(conn, row)?,
         Write::ArmTimer(row) => timer::arm(conn, row)?,
         Write::DisarmTimer { owner, element } => timer::disarm(conn, *owner, *element)?,
