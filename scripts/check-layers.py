@@ -31,13 +31,15 @@ MAY_USE = {
     "tidegate-script": {"tidegate"},
     "tidegate-cli": {"tidegate", "tidegate-script", "tidegate-server"},
     "tidegate-bench": {"tidegate"},
+    "tidegate-examples": {"tidegate"},
     "tidegate-sim": {"tidegate"},
 }
 # Nothing may depend on these, in tests neither.
-FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-sim"}
+FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-examples", "tidegate-sim"}
 # Crates that only these parts may depend on.
 ONLY = {
-    "axum": {"tidegate-server"},
+    # The second is a program of somebody who has axum already.
+    "axum": {"tidegate-server", "tidegate-examples"},
     "hyper": {"tidegate-server"},
     "hyper-util": {"tidegate-server"},
     "tower": {"tidegate-server"},

@@ -1,6 +1,5 @@
 //! Operations on many instances.
 
-#[allow(dead_code)]
 mod support;
 
 use std::collections::BTreeMap;

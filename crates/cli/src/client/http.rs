@@ -171,6 +171,18 @@ impl Client {
             .await
     }
 
+    /// DELETE with query parameters. The server may wait for `wait` before it answers.
+    pub async fn delete(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        wait: Duration,
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        self.send(self.request(Method::DELETE, url), wait).await
+    }
+
     /// PUT with query parameters and a JSON body.
     pub async fn put(
         &self,
@@ -183,6 +195,21 @@ impl Client {
             url.query_pairs_mut().extend_pairs(query);
         }
         self.send(self.request(Method::PUT, url).json(body), Duration::ZERO)
+            .await
+    }
+
+    /// PATCH with query parameters and a JSON body.
+    pub async fn patch(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: &Value,
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(self.request(Method::PATCH, url).json(body), Duration::ZERO)
             .await
     }
 

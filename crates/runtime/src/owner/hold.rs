@@ -124,7 +124,7 @@ impl Owner {
         for running in resident.running.drain(..) {
             tracing::info!(instance = %key, element = %running.element_id, "an activity is stopped because its instance is held at once; its result will not be taken");
             running.stopper.stop(tokio::time::Instant::now());
-            if let Some(task) = running.task {
+            if let Some(task) = &running.task {
                 task.abort();
             }
         }

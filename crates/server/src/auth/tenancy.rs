@@ -135,6 +135,15 @@ impl Tenants {
         }
     }
 
+    /// The tenant that a caller follows; none for all of them, which a bound caller never gets.
+    pub(crate) fn followed(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
+        let tenant = self.one(asked)?;
+        Ok(match &self.0 {
+            Some(_) => Some(tenant.unwrap_or_else(|| tidegate::api::DEFAULT_TENANT.to_owned())),
+            None => tenant,
+        })
+    }
+
     /// The rows of a list, newest first: of the tenant asked for, or of all that the caller may know of.
     pub(crate) async fn rows<T, F>(
         &self,
