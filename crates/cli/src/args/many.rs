@@ -116,6 +116,10 @@ pub enum BatchAction {
 pub enum Verb {
     /// End instances.
     Cancel,
+    /// Suspend instances, with those they called.
+    Suspend,
+    /// Let suspended ones go.
+    Resume,
     /// Try once more what their incidents stopped.
     Retry,
     /// Forget those that have ended.

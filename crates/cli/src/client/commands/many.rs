@@ -106,6 +106,8 @@ async fn items(
 fn start_body(start: BatchStart) -> Value {
     let verb = match start.verb {
         Verb::Cancel => "cancel",
+        Verb::Suspend => "suspend",
+        Verb::Resume => "resume",
         Verb::Retry => "retry",
         Verb::Forget => "forget",
     };
