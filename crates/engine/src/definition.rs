@@ -139,6 +139,11 @@ pub enum StarterTrigger {
 }
 
 impl Definition {
+    /// True if an instance of it may call another one.
+    pub fn may_call(&self) -> bool {
+        self.elements.iter().any(|info| info.behaviour.call().is_some())
+    }
+
     /// The BPMN id of the process.
     pub fn process_id(&self) -> &Arc<str> {
         &self.process_id

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::{CompileOptions, ScriptCheck};
 use tidegate_model::Diagnostic;
-use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
+use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, InstanceFilter, Page, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::decision::{self, Decision};
@@ -258,7 +258,11 @@ impl Builder {
                 )
             })?;
         }
-        if let Err(error) = load_queue(&shared, &owners).await {
+        let queue = match note_held(&shared).await {
+            Ok(()) => load_queue(&shared, &owners).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = queue {
             // No thread of a failed start is left behind.
             let at_most = shared.options.reserve();
             let tasks = begun.tasks.clone();
@@ -340,6 +344,27 @@ impl Drop for Begun {
 
 /// Rows that one read of an activation takes.
 const MOST: usize = 1_000_000;
+
+/// Remembers which instances are held, so that who sends something to one is told so.
+async fn note_held(shared: &Arc<Shared>) -> Result<(), Error> {
+    const PAGE: usize = 10_000;
+    let mut after = None;
+    loop {
+        let store = shared.store.clone();
+        let filter = InstanceFilter {
+            sub_statuses: vec![tidegate_model::SubStatus::Held],
+            ..InstanceFilter::default()
+        };
+        let page = Page { after, limit: PAGE };
+        let rows = blocking(move || store.instances(&filter, page)).await?;
+        after = rows.last().map(|row| row.key.get());
+        let is_last = rows.len() < PAGE;
+        shared.held.lock().extend(rows.into_iter().map(|row| row.key));
+        if is_last {
+            return Ok(());
+        }
+    }
+}
 
 /// Puts the queue's rows into their owners' lines, before anything new can come.
 async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> {

@@ -72,6 +72,12 @@ pub enum Error {
     /// Its definition or its tenant is paused; the instance goes on when that ends.
     #[error("the process `{0}` or its tenant is paused")]
     PartPaused(String),
+    /// An operator holds the instance: nothing of it goes on until it is let go.
+    #[error("instance {0} is held by an operator; let it go first")]
+    InstanceHeld(InstanceKey),
+    /// The wait for the end of a cancelled instance ran out. The request stands, and the instance will end.
+    #[error("instance {} has not stopped yet ({}); the request to cancel it stands", .0.key, .0.sub_status.word())]
+    StillCancelling(Box<tidegate_store::InstanceRow>),
     /// A source was registered after the activation.
     #[error(
         "ingress source `{0}` cannot be added to a runtime that is active: it takes effect at the next activation"
@@ -156,6 +162,8 @@ impl Error {
             Self::NoSuchSource(_) => "source-not-found",
             Self::SourceNotPaused(_) => "not-paused",
             Self::PartPaused(_) => "part-paused",
+            Self::InstanceHeld(_) => "instance-held",
+            Self::StillCancelling(_) => "wait-ran-out",
             Self::SourcesAreFixed(_) => "sources-are-fixed",
             Self::NoSuchDeadLetter(_) => "dead-letter-not-found",
             Self::WaitRanOut(_) => "wait-ran-out",

@@ -63,6 +63,7 @@ pub mod gate {
 }
 pub mod handle;
 pub mod ingress;
+pub mod instance_control;
 mod janitor;
 mod jobs;
 mod life;
@@ -89,6 +90,7 @@ pub mod status;
 pub mod stepped;
 mod tasks;
 pub mod unregister;
+pub mod why;
 
 pub use tidegate_engine as engine;
 pub use tidegate_model as model;
@@ -98,6 +100,7 @@ pub use api::{Check, Grade};
 pub use builder::Builder;
 pub use error::Error;
 pub use handle::InstanceHandle;
+pub use instance_control::{CancelRequest, SuspendRequest, Suspension};
 pub use life::{Engine, EngineState};
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use query::Subject;

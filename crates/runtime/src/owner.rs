@@ -5,13 +5,17 @@
 //! leave when their commit is told. It never waits for a commit.
 
 mod bury;
+mod cancel;
 mod commit;
 mod control;
 mod cut;
 mod cycle;
 mod emitted;
+mod hold;
 mod inbox;
+mod look;
 mod message;
+mod on_behalf;
 mod pending;
 mod resident;
 mod retry;
@@ -41,11 +45,14 @@ use crate::shared::Shared;
 use crate::stepped::{self, Step, Steps};
 use crate::tasks::Tasks;
 
+pub(crate) use cancel::CancelOrder;
 pub(crate) use commit::problem_of;
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
+pub(crate) use hold::{HoldOrder, ReleaseOrder};
 pub(crate) use inbox::Inbox;
+pub(crate) use look::Look;
 pub(crate) use message::PublishOrder;
 use pending::{Domain, Pending};
 use resident::Resident;
@@ -80,6 +87,14 @@ pub(crate) enum Message {
         Option<Box<AuditRow>>,
         Reply<InstanceRow>,
     ),
+    /// Suspend an instance.
+    Hold(Box<HoldOrder>, Reply<InstanceRow>),
+    /// Let an instance go.
+    Release(Box<ReleaseOrder>, Reply<InstanceRow>),
+    /// Cancel an instance.
+    Cancel(Box<CancelOrder>, Reply<InstanceRow>),
+    /// Tell what only its owner knows of an instance.
+    Look(InstanceKey, oneshot::Sender<Look>),
     /// Tell when the instance has ended.
     AwaitEnd(InstanceKey, Reply<Started>),
     /// An in-process activity is done.
@@ -233,6 +248,10 @@ pub(crate) struct Owner {
     /// In-process jobs that may start now.
     ready: VecDeque<work::Ready>,
     pending: Pending,
+    /// Queued stimuli that need no permit.
+    controls: VecDeque<StimulusRow>,
+    /// When handlers of cancelled instances are no longer waited for.
+    abandon_at: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Commits of the round that belong to no resident.
     loose: Vec<commit::Prepared>,
     /// Batches whose outcome is not known yet.
@@ -297,6 +316,8 @@ impl Owner {
             dirty: Vec::new(),
             ready: VecDeque::new(),
             pending: Pending::default(),
+            controls: VecDeque::new(),
+            abandon_at: BTreeMap::new(),
             loose: Vec::new(),
             in_flight: HashMap::new(),
             next_ticket: 0,
@@ -383,6 +404,8 @@ impl Owner {
         self.pending.unpark(Instant::now(), false);
         self.retry_stalled();
         self.retry_commits();
+        self.abandon_overdue();
+        self.run_controls();
         self.run_pending();
         self.run_ready();
         self.flush();
@@ -406,6 +429,10 @@ impl Owner {
             Message::Control(instance, command, audit, reply) => {
                 self.control(instance, *command, audit, reply);
             }
+            Message::Hold(order, reply) => self.hold(*order, reply),
+            Message::Release(order, reply) => self.release(*order, reply),
+            Message::Cancel(order, reply) => self.cancel(*order, reply),
+            Message::Look(instance, reply) => self.look(instance, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
             Message::ActivityDone {
                 instance,
@@ -431,6 +458,9 @@ impl Owner {
         if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
             return Some(Instant::now());
         }
+        if !self.controls.is_empty() && self.pending_rests_until.is_none() {
+            return Some(Instant::now());
+        }
         let oldest = self
             .dirty
             .iter()
@@ -444,6 +474,7 @@ impl Owner {
             commit_by,
             retry_at,
             self.retry_at,
+            self.abandon_at.keys().next().copied(),
             self.pending.back_at(),
             give_up_at,
             room_at,

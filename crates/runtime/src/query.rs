@@ -11,8 +11,10 @@ use tidegate_store::{
 
 use crate::api::{InstanceDetail, StarterView, Token, Wait};
 use crate::builder::blocking;
+use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::shared::Shared;
 
 /// Something that belongs to a tenant, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,25 +70,15 @@ impl Runtime {
     pub async fn instance(&self, key: InstanceKey) -> Result<InstanceDetail, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(stored) = shared.store.load(key)? else {
+            let Some(Read {
+                row,
+                instance,
+                loaded,
+            }) = read_instance(&shared, key)?
+            else {
                 return Ok(None);
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
-                return Err(damaged(key, "its definition is missing"));
-            };
             let definition = &loaded.definition;
-            let mut instance = match &stored.state {
-                Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
-                None => Instance::new(key),
-            };
-            for row in &stored.journal {
-                for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
-                    apply(definition, &mut instance, &event);
-                }
-            }
-            instance
-                .check(definition)
-                .map_err(|error| damaged(key, &error.to_string()))?;
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {
@@ -107,8 +99,10 @@ impl Runtime {
                         detail: wait.kind.detail(),
                     })
                     .collect(),
+                holds: instance.holds().to_vec(),
+                cancellation: instance.cancellation().cloned(),
                 variables: instance.variables().clone(),
-                row: stored.row,
+                row,
             }))
         });
         found.await?.ok_or(Error::NoSuchInstance(key))
@@ -270,6 +264,40 @@ impl Runtime {
         let store = self.shared().store.clone();
         blocking(move || store.audit(page)).await
     }
+}
+
+/// An instance as it is stored.
+pub(crate) struct Read {
+    pub(crate) row: InstanceRow,
+    pub(crate) instance: Instance,
+    pub(crate) loaded: Arc<Loaded>,
+}
+
+/// Reads an instance from the store and brings its state up to date with its journal.
+pub(crate) fn read_instance(shared: &Shared, key: InstanceKey) -> Result<Option<Read>, StoreError> {
+    let Some(stored) = shared.store.load(key)? else {
+        return Ok(None);
+    };
+    let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
+        return Err(damaged(key, "its definition is missing"));
+    };
+    let mut instance = match &stored.state {
+        Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
+        None => Instance::new(key),
+    };
+    for row in &stored.journal {
+        for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
+            apply(&loaded.definition, &mut instance, &event);
+        }
+    }
+    instance
+        .check(&loaded.definition)
+        .map_err(|error| damaged(key, &error.to_string()))?;
+    Ok(Some(Read {
+        row: stored.row,
+        instance,
+        loaded,
+    }))
 }
 
 fn damaged(key: InstanceKey, what: &str) -> StoreError {

@@ -69,6 +69,10 @@ pub(crate) struct Shared {
     /// Whether the engine has begun, and whether it has ended.
     pub(crate) life: Arc<Life>,
     pub(crate) observers: Arc<Observers>,
+    /// Instances that are held: a cache, so that who sends something to one can be told so. What is stored decides.
+    pub(crate) held: Mutex<std::collections::HashSet<tidegate_model::InstanceKey>>,
+    /// Who asked for jobs last, by job type.
+    pub(crate) polls: crate::jobs::Polls,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -173,6 +177,8 @@ impl Shared {
             stragglers: Stragglers::default(),
             life,
             observers: Arc::default(),
+            held: Mutex::default(),
+            polls: crate::jobs::Polls::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

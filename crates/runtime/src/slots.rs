@@ -119,12 +119,15 @@ impl Process {
     }
 
     pub(crate) fn view(&self) -> SettingsView {
+        // Before the places are locked, and with no lock held on: whoever sets something waits for both.
+        let set = self.known.read().0;
+        let effective = self.effective();
         let places = self.places.lock();
         SettingsView {
             tenant: self.tenant.to_string(),
             process_id: self.process_id.to_string(),
-            set: self.known.read().0,
-            effective: self.effective(),
+            set,
+            effective,
             live: places.holders.keys().copied().collect(),
             waiting: places.waiting.len(),
         }

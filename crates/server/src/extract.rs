@@ -124,6 +124,10 @@ impl Shell {
                 Problem::unavailable(code, detail, self.retry_after()).member("depth", depth)
             }
             Error::PauseNotPersisted(_) => Problem::unavailable(code, detail, 5),
+            Error::InstanceHeld(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
+            Error::StillCancelling(row) => {
+                refused(StatusCode::GATEWAY_TIMEOUT).member("processInstance", crate::views::instance(&row))
+            }
             Error::WaitRanOut(instance) => {
                 refused(StatusCode::GATEWAY_TIMEOUT).member("instanceKey", instance)
             }
@@ -155,11 +159,11 @@ impl Shell {
 
 fn rejection_status(rejection: &tidegate::model::Rejection) -> StatusCode {
     use tidegate::model::Rejection::{
-        AlreadyStarted, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope, NoSuchUserTask,
-        NotWaiting,
+        AlreadyStarted, Cancelling, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope,
+        NoSuchUserTask, NotWaiting,
     };
     match rejection {
-        Ended(_) | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
+        Ended(_) | Cancelling | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
         NoStart => StatusCode::UNPROCESSABLE_ENTITY,
         NoSuchJob(_) | NoSuchUserTask(_) | NoSuchIncident(_) | NoSuchScope(_) => StatusCode::NOT_FOUND,
     }

@@ -10,6 +10,7 @@ mod events;
 mod forget;
 mod identity;
 mod incidents;
+mod instance_control;
 mod instances;
 mod jobs;
 mod messages;
@@ -126,7 +127,25 @@ pub fn table() -> Vec<Route> {
         post(
             "/process-instances/{key}/cancel",
             InstancesWrite,
-            instances::cancel,
+            instance_control::cancel,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/suspend",
+            InstancesWrite,
+            instance_control::suspend,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/resume",
+            InstancesWrite,
+            instance_control::resume,
+        )
+        .of(Keyed::Instance),
+        get(
+            "/process-instances/{key}/why",
+            InstancesRead,
+            instance_control::why,
         )
         .of(Keyed::Instance),
         post("/process-instances/forget", InstancesWrite, forget::forget),

@@ -331,6 +331,36 @@ impl Store for SimStore {
         self.read(|disk| disk.job(key))
     }
 
+    fn ended(
+        &self,
+        process: (&str, &str),
+        until: Timestamp,
+        after: Option<(Timestamp, InstanceKey)>,
+        limit: usize,
+    ) -> Result<Vec<EndedRow>, Error> {
+        self.read(|disk| disk.ended(process, until, after, limit))
+    }
+
+    fn ended_beyond(
+        &self,
+        process: (&str, &str),
+        keep: usize,
+    ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
+        self.read(|disk| disk.ended_beyond(process, keep))
+    }
+
+    fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
+        self.read(|disk| disk.next_ended_process(after))
+    }
+
+    fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
+        self.read(|disk| disk.forgotten(instance))
+    }
+
+    fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
+        self.read(|disk| disk.open_operations())
+    }
+
     fn close(&self) {
         self.line.lock().is_closed = true;
     }
@@ -387,6 +417,24 @@ impl Queries for SimStore {
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
         self.read(|disk| disk.dead_letter(key))
+    }
+
+    fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
+        self.read(|disk| disk.operations(page))
+    }
+
+    fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
+        self.read(|disk| disk.operation(key))
+    }
+
+    fn operation_items(
+        &self,
+        operation: u64,
+        outcome: Option<&str>,
+        after: Option<InstanceKey>,
+        limit: usize,
+    ) -> Result<Vec<OperationItemRow>, Error> {
+        self.read(|disk| disk.operation_items(operation, outcome, after, limit))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

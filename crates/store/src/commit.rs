@@ -179,6 +179,11 @@ pub enum Write {
     OpenJob(Box<JobRow>),
     /// The outcome of a job was accepted and waits in the queue: it is not offered again.
     ReportJob(ElementInstanceKey),
+    /// The job's instance is held: the job is not offered until then, and if it is leased nobody else gets it
+    /// (`a_withheld_job_is_not_offered`). Nothing happens if it is not there, or was reported.
+    WithholdJob(ElementInstanceKey),
+    /// The job's instance was let go: the job is as it was before [`Write::WithholdJob`].
+    OfferJob(ElementInstanceKey),
     /// Removes a job, if it is there.
     CloseJob(ElementInstanceKey),
     /// Leases jobs, the oldest (lowest key) first; reported as [`Outcome::leased`]

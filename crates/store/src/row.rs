@@ -166,6 +166,11 @@ pub enum JobState {
     Leased,
     /// Its outcome is accepted and waits in the stimulus queue.
     Reported,
+    /// Its instance is held: it is not offered.
+    Withheld,
+    /// Its instance is held. Who leased it may still report its outcome, also when the lease has ended: nobody else gets
+    /// it.
+    LeasedWithheld,
 }
 
 /// A job for external workers.

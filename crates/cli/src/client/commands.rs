@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod definitions;
 mod deploy;
+mod instance_control;
 mod instances;
 mod many;
 mod shells;
@@ -31,7 +32,10 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
         ClientCommand::Settings(call) => many::settings(*call).await,
         ClientCommand::Instance(call) => instances::instance(call).await,
         ClientCommand::History(call) => instances::history(call).await,
-        ClientCommand::Cancel(call) => instances::cancel(call).await,
+        ClientCommand::Cancel(call) => instance_control::cancel(call).await,
+        ClientCommand::Suspend(call) => instance_control::suspend(call).await,
+        ClientCommand::Release(call) => instance_control::release(call).await,
+        ClientCommand::Why(call) => instance_control::why(call).await,
         ClientCommand::Message(call) => work::message(call).await,
         ClientCommand::Definitions(call) => {
             let answer = Client::new(&call.connection)?

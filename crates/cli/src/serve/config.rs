@@ -290,6 +290,15 @@ fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Opti
         spill: store
             .strip_prefix("sqlite:")
             .map(|file| PathBuf::from(format!("{file}.spill"))),
+        cancel_patience: read.duration("cancel-patience").unwrap_or(before.cancel_patience),
+        held_timers: read.word(
+            "held-timers",
+            &[
+                ("keep-running", tidegate::model::HeldTimers::KeepRunning),
+                ("stand-still", tidegate::model::HeldTimers::StandStill),
+            ],
+            before.held_timers,
+        ),
         quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
         retention: retention(read),
     }

@@ -154,6 +154,16 @@ pub const SETTINGS: &[Setting] = &[
         "The time of buffered messages `stands-still` in a pause, or `runs` [default: stands-still]",
     ),
     setting(
+        "cancel-patience",
+        "DURATION",
+        "How long handlers of a cancelled instance may take to stop before they are abandoned [default: 30s]",
+    ),
+    setting(
+        "held-timers",
+        "WHAT",
+        "Timers of a suspended instance `keep-running`, or `stand-still` [default: keep-running]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
@@ -206,7 +216,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 26] = [
+const OF_SHELLS: [&str; 28] = [
     "store",
     "demo",
     "delegates",
@@ -225,6 +235,8 @@ const OF_SHELLS: [&str; 26] = [
     "max-live-cycles",
     "stimulus-attempts",
     "expiry-under-pause",
+    "cancel-patience",
+    "held-timers",
     "quarantine-after",
     "retention",
     "retention-count",

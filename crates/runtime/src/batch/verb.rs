@@ -1,7 +1,7 @@
 //! What a batch does to each instance: one row a verb.
 
 use serde::{Deserialize, Serialize};
-use tidegate_model::{Cause, Command, CommandKind, InstanceKey, Stimulus};
+use tidegate_model::{Cancellation, InstanceKey, Stimulus};
 use tidegate_store::{ErrorKind, IncidentFilter, InstanceRow, Page};
 use tokio::sync::oneshot;
 
@@ -9,7 +9,7 @@ use crate::api::Acceptance;
 use crate::builder::blocking;
 use crate::error::Error;
 use crate::forget::{JournalFate, MOST, forget, with_called};
-use crate::owner::{Message, MoveOrder};
+use crate::owner::{CancelOrder, Message, MoveOrder};
 
 use super::{Batch, Doing};
 
@@ -180,14 +180,20 @@ impl Doing<'_> {
     }
 
     fn cancel(&self, batch: &Batch, instance: InstanceKey) -> Begun {
-        let cause = Cause::Operator {
-            actor: batch.actor.clone(),
-            reason: batch.reason.clone(),
-        };
-        let command = Box::new(Command::new(CommandKind::Cancel, cause));
+        let order = Box::new(CancelOrder {
+            instance,
+            cancellation: Cancellation {
+                since: self.shared.now(),
+                actor: batch.actor.clone(),
+                reason: batch.reason.clone(),
+                is_unheard: false,
+                patience_ms: None,
+            },
+            // The batch has its own.
+            audit: None,
+        });
         let (reply, answer) = oneshot::channel();
-        self.owners
-            .send(instance, Message::Control(instance, command, None, reply));
+        self.owners.send(instance, Message::Cancel(order, reply));
         Begun::Cancelling(answer)
     }
 

@@ -102,7 +102,7 @@ impl Timers {
         self.armed.lock().take(owner, element);
     }
 
-    /// Something in memory was not as in the store: it is read again.
+    /// Reads the timers of the next minute once more: one that is not in memory may be armed in the store.
     pub(crate) fn reload(&self) {
         self.armed.lock().loaded_until = None;
         self.wake.notify_one();

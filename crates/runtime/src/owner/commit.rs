@@ -51,6 +51,8 @@ pub(super) struct After {
     pub(super) incarnation: u64,
     /// The commit itself, while the gate drains: it is tried again if it fails.
     pub(super) kept: Option<Commit>,
+    /// It writes nothing: it is true only if the commits before it were made.
+    stands_on_earlier: bool,
     row: InstanceRow,
     jobs: Vec<Job>,
     gone: Vec<tidegate_model::ElementInstanceKey>,
@@ -101,17 +103,20 @@ impl Owner {
                 later.push(key);
                 continue;
             }
-            let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            let (commit, mut after) = build(&self.shared, &mut self.keys, resident, now);
             resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
-                thens_now(self, *after);
-                continue;
+                if resident.in_flight == 1 && resident.retry.is_empty() {
+                    thens_now(self, *after);
+                    continue;
+                }
+                // What it tells stands on commits that are not told yet.
+                after.stands_on_earlier = true;
             }
             if !resident.retry.is_empty() {
                 self.queue_behind(key, commit, after);
                 continue;
             }
-            let mut after = after;
             if is_draining {
                 after.kept = Some(commit.clone());
             }
@@ -148,6 +153,17 @@ impl Owner {
     }
 
     fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        let is_there = self
+            .residents
+            .get(&after.instance)
+            .is_some_and(|resident| resident.incarnation == after.incarnation);
+        if after.stands_on_earlier && !is_there {
+            let problem = Error::Store(StoreError::new(
+                tidegate_store::ErrorKind::Internal,
+                "the commit before this one was not made; the instance was reloaded, try again",
+            ));
+            return self.answer_all_failed(after.answers, after.consumed, &problem, None);
+        }
         self.shared.observers.tell(&after.observed);
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
@@ -202,6 +218,12 @@ impl Owner {
             }
         } else if !ends.is_empty() {
             self.awaiting_end.entry(key).or_default().append(&mut ends);
+        }
+        if let Some(resident) = self.residents.get(&key)
+            && resident.has_more_to_end
+            && resident.in_flight == 0
+        {
+            self.end_more(key);
         }
         self.cut_told(key, &after.row);
         self.rest_if_settled(key);
@@ -335,6 +357,7 @@ impl Owner {
         } = *after;
         let mut cut = None;
         let mut had_cycle = false;
+        let mut is_cancelling = false;
         if self
             .residents
             .get(&key)
@@ -343,6 +366,11 @@ impl Owner {
         {
             take_left(&mut resident, &mut answers, &mut consumed);
             had_cycle = resident.cycle.is_some();
+            is_cancelling = resident.instance.is_cancelling();
+            if resident.instance.is_held() {
+                // Its timers may be armed in the store and in nobody's memory any more.
+                self.shared.timers.reload();
+            }
             if self.shared.gate.read().is_draining() && had_cycle {
                 cut = Some(resident);
             } else {
@@ -364,10 +392,13 @@ impl Owner {
             had_cycle = false;
         }
         self.answer_all_failed(answers, consumed, &problem, duplicate);
+        // It may be held no longer, or still be: who takes up what was put by will see.
+        self.shared.held.lock().remove(&key);
+        self.pending.unpark_domain(&Domain::Instance(key));
         if let Some(resident) = cut {
             return self.save_unsaved(resident, is_ours(&error));
         }
-        if had_cycle && duplicate.is_none() {
+        if (had_cycle || is_cancelling) && duplicate.is_none() {
             if !self.recovering.contains(&key) {
                 self.dropped.insert(key);
             }
@@ -446,11 +477,17 @@ impl Owner {
 
     /// Goes on with an instance that stands still: its commit failed, or its recovery met a closed gate.
     pub(super) fn go_on(&mut self, key: InstanceKey) {
-        if !self.shared.gate.read().is_accepting() {
-            return self.held_recoveries.push(key);
-        }
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
+            // That starts nothing.
+            Ok(Some(row)) if row.sub_status == SubStatus::Cancelling => {
+                self.dropped.remove(&key);
+                self.recovering.remove(&key);
+                self.resume_cancel(key);
+            }
+            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && is_under_way(row.sub_status) => {
+                self.held_recoveries.push(key);
+            }
             Ok(Some(row)) if is_under_way(row.sub_status) => self.enter(key, done),
             Ok(_) => {
                 self.dropped.remove(&key);
@@ -521,6 +558,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         instance: key,
         incarnation: resident.incarnation,
         kept: None,
+        stands_on_earlier: false,
         row: resident.row.clone(),
         jobs: Vec::new(),
         gone: Vec::new(),
@@ -535,6 +573,11 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
     translate(shared, keys, resident, effects, now, &mut writes, &mut after);
+    after.opened.append(&mut resident.offered);
+    for row in resident.kept.drain(..) {
+        writes.push(Write::AddStimulus(row.clone()));
+        after.emitted.push(row);
+    }
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
@@ -676,6 +719,8 @@ fn translate(
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
+            // The state has it; it is armed when the instance is let go.
+            Effect::ArmTimer(_) if resident.instance.is_held() => {}
             Effect::ArmTimer(timer) => {
                 let row = TimerRow {
                     due_at: timer.due_at,
@@ -749,8 +794,17 @@ fn translate(
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
             }
             Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
-            Effect::CancelChild { instance, .. } => {
-                emitted(shared, now, writes, after).cancel_child(row, instance)
+            Effect::CancelChild {
+                instance,
+                is_awaited,
+                patience_ms,
+                ..
+            } => emitted(shared, now, writes, after).cancel_child(row, instance, is_awaited, patience_ms),
+            Effect::HoldChild { instance, hold } => {
+                emitted(shared, now, writes, after).hold_child(instance, hold);
+            }
+            Effect::ReleaseChild { instance, origins } => {
+                emitted(shared, now, writes, after).release_child(row, instance, origins);
             }
             Effect::EscalateToParent { code, variables } => {
                 emitted(shared, now, writes, after)
@@ -783,8 +837,11 @@ fn place(
     writes: &mut Vec<Write>,
     after: &mut After,
 ) {
+    let is_held = resident.instance.is_held();
     if shared.activities.get(&job.job_type).is_some() {
         match job.not_before {
+            // The state has it; it begins when the instance is let go.
+            _ if is_held => {}
             Some(at) if at > now => {
                 let row = TimerRow {
                     due_at: at,
@@ -814,7 +871,11 @@ fn place(
         headers: serde_json::to_string(&headers).unwrap_or_else(|_| "{}".to_owned()),
         variables: job.variables.to_json(),
         retries: job.retries,
-        state: JobState::Available,
+        state: if is_held {
+            JobState::Withheld
+        } else {
+            JobState::Available
+        },
         not_before: job.not_before.unwrap_or(now),
         worker: None,
         lease_token: None,

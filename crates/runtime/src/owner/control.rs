@@ -40,7 +40,6 @@ impl Owner {
         audit: Option<Box<AuditRow>>,
         reply: Reply<InstanceRow>,
     ) {
-        let is_cancel = matches!(command.kind, CommandKind::Cancel);
         let answer = match self.load(key) {
             Ok(true) => None,
             Ok(false) => Some(Err(Error::NoSuchInstance(key))),
@@ -49,20 +48,6 @@ impl Owner {
         if let Some(answer) = answer {
             // Whoever asked may have gone.
             let _ = reply.send(answer);
-            return;
-        }
-        if let Some(resident) = self.residents.get_mut(&key)
-            && resident.instance.ended().is_some()
-            && is_cancel
-        {
-            // Ended before: unchanged. If that is not told yet, the answer waits for it.
-            if resident.in_flight > 0 || resident.is_dirty {
-                resident.answers.push(Answer::Row(reply));
-                self.mark_dirty(key);
-            } else {
-                let _ = reply.send(Ok(resident.row.clone()));
-                self.rest_if_settled(key);
-            }
             return;
         }
         let before = self.residents.get(&key).map(|resident| resident.row.sub_status);
@@ -86,6 +71,12 @@ impl Owner {
 
     /// Brings back an instance that an earlier generation left `interrupted` or `executing`.
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
+        if row.sub_status == SubStatus::Cancelling {
+            self.resume_cancel(row.key);
+            // Whoever asked may have gone.
+            let _ = done.send(true);
+            return;
+        }
         self.enter(row.key, done);
     }
 
@@ -96,15 +87,14 @@ impl Owner {
             return;
         };
         let Some(left) = resident.left.take() else { return };
+        if resident.instance.is_cancelling() {
+            // Nothing of it begins.
+            return;
+        }
         let attempt = resident.row.attempts + 1;
-        let entry = match left {
-            SubStatus::Interrupted => Entry::Interrupted,
-            // A commit of this generation failed: no crash.
-            _ if self.dropped.contains(&key) => Entry::Unsaved,
-            _ => Entry::Crashed { attempt },
-        };
+        let entry = self.entry_of(key, left, attempt);
         // Looked at before anything more is decided: what that asks for is among the effects already.
-        let jobs = self.outstanding_jobs(key);
+        let jobs = self.unreported_jobs(key);
         let begun = self.maybe_begun(&jobs);
         match entry {
             // The cut has said which of them had begun.
@@ -127,7 +117,10 @@ impl Owner {
             })
             .collect();
         if let Some(resident) = self.residents.get_mut(&key) {
-            let is_open = |job: &Job| resident.instance.has_job(job.key);
+            let running = &resident.running;
+            let is_open = |job: &Job| {
+                resident.instance.has_job(job.key) && !running.iter().any(|running| running.job == job.key)
+            };
             let open = is_ours.into_iter().filter(is_open).map(Effect::RunJob);
             resident.effects.extend(open);
         }
@@ -135,6 +128,39 @@ impl Owner {
         if attempt > self.shared.options.quarantine_after && matches!(entry, Entry::Crashed { .. }) {
             self.quarantine_all(key, attempt);
         }
+    }
+
+    fn entry_of(&self, key: InstanceKey, left: SubStatus, attempt: u32) -> Entry {
+        match left {
+            SubStatus::Interrupted => Entry::Interrupted,
+            // A commit of this generation failed: no crash.
+            _ if self.dropped.contains(&key) => Entry::Unsaved,
+            _ => Entry::Crashed { attempt },
+        }
+    }
+
+    /// Nothing of a held instance goes on before it is let go; only what happened to it is recorded.
+    fn recover_held(&mut self, key: InstanceKey) {
+        if !matches!(self.load(key), Ok(true)) {
+            return;
+        }
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
+        let attempt = resident.row.attempts + 1;
+        if let Some(left) = resident.left.take() {
+            let begun = self.maybe_begun(&self.unreported_jobs(key));
+            match self.entry_of(key, left, attempt) {
+                Entry::Interrupted => {}
+                Entry::Crashed { attempt } => {
+                    Counters::add(&self.shared.counters.crash_recovered, 1);
+                    self.recover_crashed(key, attempt);
+                    self.note_interrupted(key, &begun);
+                }
+                Entry::Unsaved => self.note_interrupted(key, &begun),
+            }
+        }
+        self.mark_dirty(key);
     }
 
     /// Records that an instance was found executing after a crash.
@@ -177,6 +203,11 @@ impl Owner {
                 let _ = done.send(true);
                 return;
             }
+            Err(Error::InstanceHeld(_)) => {
+                self.recover_held(key);
+                let _ = done.send(true);
+                return;
+            }
             Err(error) => {
                 tracing::error!(instance = %key, "an instance could not be recovered, trying again: {error}");
                 self.stall(key);
@@ -188,6 +219,14 @@ impl Owner {
             resident.answers.push(Answer::Recovered(done));
         }
         self.mark_dirty(key);
+    }
+
+    /// The open jobs of an instance of which no outcome waits in the queue.
+    fn unreported_jobs(&self, key: InstanceKey) -> Vec<Job> {
+        let reported = self.reported_jobs(key);
+        let mut jobs = self.outstanding_jobs(key);
+        jobs.retain(|job| !reported.contains(&job.key));
+        jobs
     }
 
     fn outstanding_jobs(&self, key: InstanceKey) -> Vec<Job> {

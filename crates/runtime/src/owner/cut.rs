@@ -117,7 +117,11 @@ impl Owner {
             }
         }
         for key in live {
-            self.mark_interrupted(key);
+            match self.residents.get(&key) {
+                // It is ended and not resumed: what still runs in it is abandoned.
+                Some(resident) if resident.instance.is_cancelling() => self.abandon(key),
+                _ => self.mark_interrupted(key),
+            }
         }
         for key in unsaved {
             if let Some(mut resident) = self.residents.remove(&key) {
@@ -191,7 +195,7 @@ impl Owner {
         }
     }
 
-    fn interruption(
+    pub(super) fn interruption(
         &self,
         resident: &Resident,
         reason: InterruptionReason,

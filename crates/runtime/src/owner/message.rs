@@ -42,6 +42,7 @@ impl Owner {
                     let answer = Published {
                         message,
                         delivered_to: Vec::new(),
+                        deferred_for: Vec::new(),
                         is_buffered: false,
                         accepted: None,
                     };
@@ -140,6 +141,7 @@ impl Owner {
                         Ok(Published {
                             message,
                             delivered_to: Vec::new(),
+                            deferred_for: Vec::new(),
                             is_buffered: true,
                             accepted,
                         })
@@ -331,8 +333,19 @@ impl Owner {
         }));
         self.hand_over(started);
         self.arrange(outcome);
+        let held = self.shared.held.lock();
+        let deferred_for = match held.is_empty() {
+            true => Vec::new(),
+            false => delivered_to
+                .iter()
+                .copied()
+                .filter(|key| held.contains(key))
+                .collect(),
+        };
+        drop(held);
         Published {
             message,
+            deferred_for,
             is_buffered: delivered_to.is_empty() && !is_expired,
             delivered_to,
             accepted: None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tidegate_model::{ElementIndex, InstanceKey, StimulusKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Stimulus, StimulusKey, Timestamp};
 use tidegate_store::{StimulusRow, TimerRow};
 use tokio::time::Instant;
 
@@ -242,6 +242,50 @@ impl Pending {
         {
             self.put_back(item);
         }
+    }
+
+    /// The in-process jobs of an instance whose outcome waits for its turn.
+    pub(super) fn reported_jobs(&self, domain: &Domain) -> Vec<ElementInstanceKey> {
+        if !self.has(domain) {
+            return Vec::new();
+        }
+        let parked = self
+            .parked
+            .get(domain)
+            .into_iter()
+            .flat_map(|parked| &parked.items);
+        let of_domain = self.line.values().filter(|item| item.domain() == *domain);
+        parked
+            .chain(of_domain)
+            .filter_map(|item| match item {
+                Item::Stimulus(row) if Stimulus::is_job_outcome(&row.payload) => {
+                    match minicbor::decode::<Stimulus>(&row.payload) {
+                        Ok(Stimulus::JobOutcome { job, .. }) => Some(job),
+                        _ => None,
+                    }
+                }
+                Item::Stimulus(_) | Item::Timer(_) => None,
+            })
+            .collect()
+    }
+
+    /// Takes stimuli out of the line; their domains are still counted.
+    pub(super) fn take_stimuli(&mut self, is_wanted: impl Fn(&StimulusRow) -> bool) -> Vec<StimulusRow> {
+        let wanted = |item: &Item| matches!(item, Item::Stimulus(row) if is_wanted(row));
+        let places = self.line.iter().filter(|(_, item)| wanted(item));
+        let places: Vec<_> = places.map(|(place, _)| *place).collect();
+        let taken = places.iter().filter_map(|place| self.line.remove(place));
+        taken
+            .filter_map(|item| match item {
+                Item::Stimulus(row) => Some(row),
+                Item::Timer(_) => None,
+            })
+            .collect()
+    }
+
+    /// How many stimuli of a domain wait.
+    pub(super) fn count(&self, domain: &Domain) -> u32 {
+        self.domains.get(domain).map_or(0, |waiting| waiting.count)
     }
 
     /// Takes everything of one domain out of the line.

@@ -80,6 +80,7 @@ impl Owner {
                         accepted @ Some(_) => Ok(Published {
                             message: MessageKey(0),
                             delivered_to: Vec::new(),
+                            deferred_for: Vec::new(),
                             is_buffered: true,
                             accepted,
                         }),

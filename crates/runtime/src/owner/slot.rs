@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tidegate_model::{Cause, Command, CommandKind, InstanceKey, SubStatus, Timestamp};
+use tidegate_model::{Cancellation, InstanceKey, SubStatus, Timestamp};
 use tidegate_store::InstanceRow;
 use tokio::sync::oneshot;
 
@@ -12,7 +12,7 @@ use crate::shared::Counters;
 use crate::slots::{Process, Turn};
 
 use super::pending::{Domain, Item};
-use super::{Message, Owner};
+use super::{CancelOrder, Message, Owner};
 
 impl Owner {
     /// Whether an instance may begin now. False: it waits. Whoever has to go for it is being cancelled.
@@ -40,15 +40,20 @@ impl Owner {
     }
 
     fn replace(&self, victim: InstanceKey) {
-        let cause = Cause::Operator {
-            actor: "runtime".to_owned(),
-            reason: Some("replaced by a newer start: the number of live instances is limited".to_owned()),
-        };
-        let command = Box::new(Command::new(CommandKind::Cancel, cause));
+        let order = Box::new(CancelOrder {
+            instance: victim,
+            cancellation: Cancellation {
+                since: self.now(),
+                actor: "runtime".to_owned(),
+                reason: Some("replaced by a newer start: the number of live instances is limited".to_owned()),
+                is_unheard: false,
+                patience_ms: None,
+            },
+            audit: None,
+        });
         // Nobody waits for the answer: the place is free when the end is told.
         let (reply, _) = oneshot::channel();
-        self.owners
-            .send(victim, Message::Control(victim, command, None, reply));
+        self.owners.send(victim, Message::Cancel(order, reply));
     }
 
     /// An instance has ended, or never came to be: its place is given on.

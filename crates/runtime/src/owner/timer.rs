@@ -34,6 +34,11 @@ impl Owner {
                 self.pending.park(Item::Timer(row), None);
                 return Ok(());
             }
+            Err(Error::InstanceHeld(_)) => {
+                // It has left the scan with the hold, and is armed again when the instance is let go.
+                self.pending.left(&Domain::Instance(instance));
+                return Ok(());
+            }
             Err(Error::NoSuchInstance(_)) => {
                 self.pending.left(&Domain::Instance(instance));
                 self.disarm(&row);

@@ -20,7 +20,7 @@ use super::resident::{Resident, Running};
 use super::{Message, Owner};
 
 /// The worker's name in the cause of what a handler of this process did.
-const IN_PROCESS: &str = "in-process";
+pub(super) const IN_PROCESS: &str = "in-process";
 
 /// True for what recovery goes on with.
 pub(super) const fn is_under_way(sub_status: SubStatus) -> bool {
@@ -195,7 +195,11 @@ impl Owner {
             resident.held_back += 1;
             return;
         }
-        if resident.instance.ended().is_some() || !resident.instance.has_job(job.key) {
+        let is_stopped = resident.instance.ended().is_some()
+            || resident.instance.is_held()
+            || resident.instance.is_cancelling()
+            || !resident.instance.has_job(job.key);
+        if is_stopped || resident.running.iter().any(|running| running.job == job.key) {
             self.mark_dirty(instance);
             return;
         }
@@ -333,6 +337,13 @@ impl Owner {
             return self.late(instance, job);
         };
         resident.running.swap_remove(position).ended();
+        if resident.instance.is_cancelling() {
+            tracing::info!(%instance, %job, "an activity of a cancelled instance has stopped; its result is not taken");
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
         self.job_done(instance, job, result);
     }
 
@@ -375,6 +386,9 @@ impl Owner {
         if let Some(panic) = panicked(&kind) {
             return self.quarantine(instance, job, &panic);
         }
+        let Some(kind) = self.keep_outcome(instance, job, kind) else {
+            return;
+        };
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.done_in_process.push(job);
         }
@@ -433,6 +447,18 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position).ended();
+        if resident.instance.is_cancelling() {
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
+        if resident.instance.is_held() {
+            // The work stays in the instance, and begins when it is let go.
+            self.note_interrupted(instance, &[job]);
+            self.mark_dirty(instance);
+            return;
+        }
         self.hold_back(instance, job);
     }
 

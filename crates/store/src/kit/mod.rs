@@ -94,6 +94,7 @@ macro_rules! conformance {
             jobs::a_stale_token_is_refused
             jobs::a_job_waits_for_its_time
             jobs::a_reported_job_is_not_offered
+            jobs::a_withheld_job_is_not_offered
             jobs::a_job_can_be_replaced_and_closed
             queue::stimuli_keep_the_order_of_acceptance
             queue::stimulus_keys_are_never_reused

@@ -84,6 +84,24 @@ impl Tables {
                     job.state = JobState::Reported;
                 }
             }
+            Write::WithholdJob(key) => {
+                if let Some(job) = self.jobs.get_mut(&key) {
+                    job.state = match job.state {
+                        JobState::Available => JobState::Withheld,
+                        JobState::Leased => JobState::LeasedWithheld,
+                        other @ (JobState::Reported | JobState::Withheld | JobState::LeasedWithheld) => other,
+                    };
+                }
+            }
+            Write::OfferJob(key) => {
+                if let Some(job) = self.jobs.get_mut(&key) {
+                    job.state = match job.state {
+                        JobState::Withheld => JobState::Available,
+                        JobState::LeasedWithheld => JobState::Leased,
+                        other @ (JobState::Available | JobState::Leased | JobState::Reported) => other,
+                    };
+                }
+            }
             Write::CloseJob(key) => {
                 self.jobs.remove(&key);
             }
@@ -328,7 +346,7 @@ impl Tables {
         let is_free = |job: &JobRow| match job.state {
             JobState::Available => job.not_before <= request.now,
             JobState::Leased => job.lease_until.is_none_or(|until| until <= request.now),
-            JobState::Reported => false,
+            JobState::Reported | JobState::Withheld | JobState::LeasedWithheld => false,
         };
         let is_excepted = |job: &JobRow| request.except.iter().any(|except| *except == *job.process_id);
         let wanted = self.jobs.values_mut().filter(|job| {

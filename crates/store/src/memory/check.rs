@@ -26,7 +26,8 @@ impl Tables {
             }
             Expect::Lease { job, token } => {
                 let is_held = self.jobs.get(job).is_some_and(|row| {
-                    row.state == JobState::Leased && row.lease_token.as_deref() == Some(token.as_str())
+                    matches!(row.state, JobState::Leased | JobState::LeasedWithheld)
+                        && row.lease_token.as_deref() == Some(token.as_str())
                 });
                 if is_held {
                     Ok(())

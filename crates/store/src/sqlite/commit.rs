@@ -174,6 +174,8 @@ fn apply(
         }
         Write::OpenJob(row) => job::open(conn, row)?,
         Write::ReportJob(key) => job::report(conn, *key)?,
+        Write::WithholdJob(key) => job::withhold(conn, *key)?,
+        Write::OfferJob(key) => job::offer(conn, *key)?,
         Write::CloseJob(key) => job::close(conn, *key)?,
         Write::LeaseJobs(request) => job::lease(conn, request, outcome)?,
         Write::OpenUserTask(row) => task::open(conn, row)?,

@@ -1,11 +1,9 @@
 //! Process instances.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::{body, milliseconds, show, variables};
-use crate::args::{Call, Cancel, Instances, InstancesAction, KeyOnly, Start};
+use crate::args::{Call, Instances, InstancesAction, KeyOnly, Start};
 use crate::client::http::{Client, Failure};
 use crate::client::print::{cell, fields, list};
 use crate::terminal;
@@ -102,7 +100,7 @@ pub async fn instance(call: Call<KeyOnly>) -> Result<(), Failure> {
     })
 }
 
-fn instance_fields(value: &Value) {
+pub(super) fn instance_fields(value: &Value) {
     fields(
         value,
         [
@@ -149,13 +147,4 @@ pub async fn history(call: Call<KeyOnly>) -> Result<(), Failure> {
         ("payload", "payload"),
     ];
     show(call.connection.output, &answer, |value| list(value, columns))
-}
-
-pub async fn cancel(call: Call<Cancel>) -> Result<(), Failure> {
-    let request_body = body([("reason", call.request.reason.map(Value::from))]);
-    let path = ["process-instances", &call.request.key, "cancel"];
-    let answer = Client::new(&call.connection)?
-        .post(&path, &request_body, Duration::ZERO)
-        .await?;
-    show(call.connection.output, &answer, instance_fields)
 }
