@@ -5,14 +5,13 @@ use std::time::Duration;
 use tidegate_engine::HistoryItem;
 use tidegate_model::{IncidentKey, InstanceKey, LifecycleState, Status, SubStatus, Variables};
 use tidegate_store::{IncidentFilter, IncidentRow, InstanceRow, Page};
-use tokio::time::Instant;
 
 use crate::api::{InstanceDetail, Started, Token, Wait};
 use crate::builder::blocking;
 use crate::error::Error;
+use crate::instance_control::{CancelRequest, SuspendRequest, Suspension};
 use crate::observe::{Observation, ObserveOptions};
 use crate::runtime::Runtime;
-use crate::shutdown::within;
 use crate::start::LIBRARY;
 
 /// What an instance is doing, as of its last commit.
@@ -163,25 +162,39 @@ impl InstanceHandle {
 
     /// Cancels it and waits for the end: activities are told to stop, waits are removed, what it called is cancelled. An
     /// instance that has ended is left as it is, and its state is the answer. Lawful in every state, also while the
-    /// runtime is paused or drains.
+    /// runtime is paused or drains. [`Runtime::cancel_and_wait`] takes a reason and a patience too.
     ///
     /// # Durability
-    /// The request is on disk when it is answered, also with [`Error::WaitRanOut`]: it stands and lands later.
+    /// The request is on disk when it is answered, also with [`Error::StillCancelling`]: it stands and lands later.
     ///
     /// # Errors
-    /// [`Error::WaitRanOut`] if it has not ended after `at_most`; [`InstanceHandle::state`] tells what it is doing.
+    /// [`Error::StillCancelling`], with the instance as it is then, if it has not ended after `at_most`;
     /// [`Error::NoSuchInstance`]; a failing store.
     ///
     /// # Cancel safety
     /// The request stands if the future is dropped after it was first polled.
     pub async fn cancel(&self, at_most: Duration) -> Result<InstanceState, Error> {
-        let until = within(at_most);
-        let row = self.runtime.cancel(self.key, None, LIBRARY).await?;
-        if row.sub_status.is_finished() {
-            return Ok(InstanceState::of(&row));
-        }
-        self.wait(until.saturating_duration_since(Instant::now())).await?;
-        self.state().await
+        let request = CancelRequest::by(LIBRARY, at_most);
+        let row = self.runtime.cancel_and_wait(self.key, request).await?;
+        Ok(InstanceState::of(&row))
+    }
+
+    /// Suspends it, with everything that it calls: nothing of it goes on until [`InstanceHandle::resume`].
+    /// [`Runtime::suspend`] takes a reach, a rule for timers and a reason too.
+    ///
+    /// # Durability, errors, cancel safety
+    /// As [`Runtime::suspend`].
+    pub async fn suspend(&self) -> Result<Suspension, Error> {
+        self.runtime.suspend(self.key, SuspendRequest::by(LIBRARY)).await
+    }
+
+    /// Lets it go on, with everything that is held with it. One that is not held is left as it is.
+    ///
+    /// # Durability, errors, cancel safety
+    /// As [`Runtime::resume_instance`].
+    pub async fn resume(&self) -> Result<InstanceState, Error> {
+        let row = self.runtime.resume_instance(self.key, None, LIBRARY).await?;
+        Ok(InstanceState::of(&row))
     }
 
     /// Follows what happens to it from now on: see [`Runtime::observe`].

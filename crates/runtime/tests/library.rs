@@ -202,6 +202,12 @@ async fn a_handle_tells_what_its_instance_does_until_its_end() {
         SubStatus::Finished
     );
 
+    let held = waits.start(start.clone()).await.unwrap();
+    assert!(held.suspend().await.unwrap().is_effective);
+    assert_eq!(held.state().await.unwrap().lifecycle, LifecycleState::Suspended);
+    assert_eq!(held.resume().await.unwrap().sub_status, SubStatus::Suspended);
+    assert_eq!(held.cancel(AMPLE).await.unwrap().sub_status, SubStatus::Cancelled);
+
     let cancelled = waits.start(start).await.unwrap();
     assert_eq!(
         cancelled.cancel(AMPLE).await.unwrap().sub_status,

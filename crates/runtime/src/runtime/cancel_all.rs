@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_model::{Cause, Command, CommandKind, InstanceKey, Status, SubStatus};
+use tidegate_model::{Cancellation, InstanceKey, Status, SubStatus};
 use tidegate_store::{InstanceFilter, InstanceRow, Page};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Runtime;
 use crate::builder::blocking;
 use crate::error::Error;
-use crate::owner::Message;
+use crate::owner::{CancelOrder, Message};
 
 /// How many instances one step takes.
 const PAGE: usize = 1_000;
@@ -19,19 +19,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Runtime {
     /// Cancels what lives of `filter`, or everything if there is none, until nothing does, or until `until`. Where all is
-    /// cancelled, calls end with their callers, through the queue, while the gate is open; what does not is cancelled
-    /// itself. Answers how many it ended.
+    /// cancelled, calls end with their callers; what does not is cancelled itself. Answers how many it ended.
     pub(crate) async fn cancel_all(
         &self,
         filter: Option<&InstanceFilter>,
         reason: &str,
         until: Instant,
     ) -> u64 {
-        let is_everything = filter.is_none();
+        let mut spares_calls = filter.is_none();
         let everything = InstanceFilter::default();
         let filter = filter.unwrap_or(&everything);
         let mut ended = 0;
-        let mut spares_calls = is_everything && self.quiescence().is_accepting();
         loop {
             let mut after = None;
             let mut open = None;
@@ -48,9 +46,7 @@ impl Runtime {
                 let rows = page
                     .into_iter()
                     .filter(|row| !spares_calls || row.parent.is_none());
-                let (done, one_open) = self
-                    .cancel_page(rows.collect(), is_everything, reason, until)
-                    .await;
+                let (done, one_open) = self.cancel_page(rows.collect(), reason, until).await;
                 ended += done;
                 open = open.or(one_open);
                 if is_last || Instant::now() >= until {
@@ -85,27 +81,27 @@ impl Runtime {
     async fn cancel_page(
         &self,
         rows: Vec<InstanceRow>,
-        is_everything: bool,
         reason: &str,
         until: Instant,
     ) -> (u64, Option<InstanceKey>) {
+        // Handlers that do not stop are abandoned early enough for the ends to become durable.
+        let left = until.saturating_duration_since(Instant::now());
+        let patience = self.shared().options.cancel_patience.min(left / 2);
         let mut waiting = Vec::with_capacity(rows.len());
         for row in rows {
-            let cause = match row.parent {
-                // Its caller goes too and wants no news of it.
-                Some(parent) if is_everything => Cause::Parent {
-                    instance: parent.get(),
-                },
-                _ => Cause::Operator {
+            let order = Box::new(CancelOrder {
+                instance: row.key,
+                cancellation: Cancellation {
+                    since: self.shared().now(),
                     actor: "runtime".to_owned(),
                     reason: Some(reason.to_owned()),
+                    is_unheard: false,
+                    patience_ms: u64::try_from(patience.as_millis()).ok(),
                 },
-            };
+                audit: None,
+            });
             let (sender, receiver) = oneshot::channel();
-            let command = Box::new(Command::new(CommandKind::Cancel, cause));
-            self.inner()
-                .owners
-                .send(row.key, Message::Control(row.key, command, None, sender));
+            self.inner().owners.send(row.key, Message::Cancel(order, sender));
             waiting.push((row.key, receiver));
         }
         let (mut ended, mut open) = (0, None);
