@@ -1,5 +1,6 @@
 //! Cancelling many instances at once: all of an engine that is shut down, or all of a definition that is unregistered.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_model::{Cancellation, InstanceKey, Status, SubStatus};
@@ -29,7 +30,8 @@ impl Runtime {
         let mut spares_calls = filter.is_none();
         let everything = InstanceFilter::default();
         let filter = filter.unwrap_or(&everything);
-        let mut ended = 0;
+        // Whom it was asked of: handlers that stop and called instances take a while, so the end comes later.
+        let mut asked = BTreeSet::new();
         loop {
             let mut after = None;
             let mut open = None;
@@ -38,7 +40,7 @@ impl Runtime {
                     Ok(page) => page,
                     Err(error) => {
                         tracing::error!("instances cannot be read to be cancelled: {error}");
-                        return ended;
+                        return self.ended_of(filter, &asked).await;
                     }
                 };
                 let is_last = page.len() < PAGE;
@@ -46,8 +48,7 @@ impl Runtime {
                 let rows = page
                     .into_iter()
                     .filter(|row| !spares_calls || row.parent.is_none());
-                let (done, one_open) = self.cancel_page(rows.collect(), reason, until).await;
-                ended += done;
+                let one_open = self.cancel_page(rows.collect(), reason, until, &mut asked).await;
                 open = open.or(one_open);
                 if is_last || Instant::now() >= until {
                     break;
@@ -63,27 +64,41 @@ impl Runtime {
                     .and_then(|rows| Some(rows.first()?.key))
                 {
                     Some(open) => open,
-                    None => return ended,
+                    None => return asked.len() as u64,
                 },
             };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return ended;
+                return self.ended_of(filter, &asked).await;
             }
             // Its end, or a new look: whichever is first.
             if let Err(Error::Stopped) = self.wait(open, left.min(LOOK_AGAIN)).await {
-                return ended;
+                return self.ended_of(filter, &asked).await;
             }
         }
     }
 
-    /// Cancels these. Answers how many have ended, and one that has not.
+    /// How many of these live no more.
+    async fn ended_of(&self, filter: &InstanceFilter, asked: &BTreeSet<InstanceKey>) -> u64 {
+        let (mut after, mut live) = (None, 0);
+        while let Ok(page) = self.live(filter, after, PAGE).await {
+            live += page.iter().filter(|row| asked.contains(&row.key)).count();
+            after = page.last().map(|row| row.key.get());
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        asked.len().saturating_sub(live) as u64
+    }
+
+    /// Cancels these, and notes whom it could ask. Answers one that has not ended.
     async fn cancel_page(
         &self,
         rows: Vec<InstanceRow>,
         reason: &str,
         until: Instant,
-    ) -> (u64, Option<InstanceKey>) {
+        asked: &mut BTreeSet<InstanceKey>,
+    ) -> Option<InstanceKey> {
         // Handlers that do not stop are abandoned early enough for the ends to become durable.
         let left = until.saturating_duration_since(Instant::now());
         let patience = self.shared().options.cancel_patience.min(left / 2);
@@ -104,10 +119,15 @@ impl Runtime {
             self.inner().owners.send(row.key, Message::Cancel(order, sender));
             waiting.push((row.key, receiver));
         }
-        let (mut ended, mut open) = (0, None);
+        let mut open = None;
         for (key, receiver) in waiting {
             match tokio::time::timeout_at(until, receiver).await {
-                Ok(Ok(Ok(row))) if row.sub_status.is_finished() => ended += 1,
+                Ok(Ok(Ok(row))) => {
+                    asked.insert(key);
+                    if !row.sub_status.is_finished() {
+                        open = Some(key);
+                    }
+                }
                 Ok(Ok(Err(error))) => {
                     tracing::warn!(instance = %key, "an instance could not be cancelled yet: {error}");
                     open = Some(key);
@@ -115,7 +135,7 @@ impl Runtime {
                 Ok(_) | Err(_) => open = Some(key),
             }
         }
-        (ended, open)
+        open
     }
 
     /// Instances that match and have not ended, newest first.
