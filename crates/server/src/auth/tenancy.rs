@@ -22,7 +22,7 @@ pub enum Tenancy {
     Whole,
     /// The key in its path belongs to a tenant.
     Key(Keyed),
-    /// Its handler asks [`Tenants`] which tenants the request is about.
+    /// Its handler asks `Tenants` which tenants the request is about.
     Asked,
     /// It tells a caller about itself.
     Own,
