@@ -24,7 +24,11 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     state: Mutex<State>,
     changed: Condvar,
+    late: Arc<Mutex<VecDeque<Answer>>>,
 }
+
+/// An answer that is still to be given.
+type Answer = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
@@ -33,6 +37,7 @@ struct State {
     read_error: Option<(Option<&'static str>, Error)>,
     reads: BTreeMap<&'static str, u64>,
     is_held: bool,
+    answers_are_held: bool,
     reads_are_held: bool,
     held: VecDeque<Batch>,
     refused_to_write: u64,
@@ -45,6 +50,7 @@ impl FaultyStore {
             inner,
             state: Mutex::default(),
             changed: Condvar::new(),
+            late: Arc::default(),
         }
     }
 
@@ -78,13 +84,26 @@ impl FaultyStore {
         self.state.lock().is_held = true;
     }
 
+    /// Batches are written and not answered, until [`FaultyStore::mend`].
+    pub fn hold_answers(&self) {
+        self.state.lock().answers_are_held = true;
+    }
+
     /// Reads do not return, until [`FaultyStore::mend`].
     pub fn hang_reads(&self) {
         self.state.lock().reads_are_held = true;
     }
 
-    /// Everything works again; batches that were held are handed on in their order.
+    /// Everything works again; batches that were held are handed on in their order, and answers are given in theirs.
     pub fn mend(&self) {
+        self.state.lock().answers_are_held = false;
+        loop {
+            let answer = self.late.lock().pop_front();
+            match answer {
+                Some(answer) => answer(),
+                None => break,
+            }
+        }
         loop {
             let batch = {
                 let mut state = self.state.lock();
@@ -140,12 +159,18 @@ impl Store for FaultyStore {
         self.read("activate", |store| store.activate())
     }
 
-    fn submit(&self, batch: Batch) {
+    fn submit(&self, mut batch: Batch) {
         let fault = {
             let mut state = self.state.lock();
             if state.is_held {
                 state.held.push_back(batch);
                 return;
+            }
+            if state.answers_are_held {
+                let (late, done) = (self.late.clone(), batch.done);
+                batch.done = Box::new(move |results| {
+                    late.lock().push_back(Box::new(move || done(results)));
+                });
             }
             state.fault.clone()
         };

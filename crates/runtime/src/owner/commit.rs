@@ -184,10 +184,10 @@ impl Owner {
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let gone: Vec<_> = resident
-                .running
-                .extract_if(.., |running| after.gone.contains(&running.job))
-                .collect();
+            // A job that is open again since was begun anew by what came after this commit: that run is wanted.
+            let (running, instance) = (&mut resident.running, &resident.instance);
+            let is_gone = |job| after.gone.contains(&job) && !instance.has_job(job);
+            let gone: Vec<_> = running.extract_if(.., |running| is_gone(running.job)).collect();
             let incarnation = resident.incarnation;
             self.ready.extend(after.jobs.into_iter().map(|job| Ready {
                 instance: key,
