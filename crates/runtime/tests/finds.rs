@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use support::model::{call, model};
 use support::*;
 use tidegate::activity::{Activity, ActivityContext, ActivityError, ActivityFuture};
 use tidegate::ingress::{IngressSource, Transition};
@@ -16,7 +17,7 @@ use tidegate::stepped::{self, Step, Steps};
 use tidegate::store::Write;
 use tidegate::store::faulty::FaultyStore;
 use tidegate::store::memory::MemoryStore;
-use tidegate::{CommitPolicy, Options, Runtime};
+use tidegate::{CancelRequest, CommitPolicy, Options, Runtime};
 use tokio::sync::Semaphore;
 
 /// A source that panics whatever it is asked.
@@ -138,6 +139,38 @@ async fn a_retry_outlives_the_late_answer_to_the_commit_of_its_incident() {
     retry.await.unwrap().unwrap();
     activity.go.add_permits(1);
     stand.finished(instance).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_goes_on_however_often_its_last_commit_fails() {
+    let store = faulty();
+    let stand = stand_on(store.clone(), clock(), |builder| builder).await;
+    stand.deploy(slow("called", "demo.sleep", "PT1H")).await;
+    let body = format!(r#"<startEvent id="s"/>{}<endEvent id="e"/>"#, call("c", "called"));
+    stand.deploy(model("caller", "", &body, "s>c>e")).await;
+    let caller = stand.start("caller", "{}").await.instance;
+    stand
+        .until(caller, |detail| detail.row.sub_status == SubStatus::Suspended)
+        .await;
+    let failures = AtomicI64::new(0);
+    store.fail_commits(move |commit| {
+        let ends = |write: &Write| match write {
+            Write::UpdateInstance(update) => {
+                update.key != caller && update.sub_status == SubStatus::Cancelled
+            }
+            _ => false,
+        };
+        let is_last = commit.writes.iter().any(ends);
+        (is_last && failures.fetch_add(1, Ordering::Relaxed) < 2).then(unreachable)
+    });
+    let _ = stand
+        .runtime
+        .cancel_and_wait(caller, CancelRequest::by("op", Duration::from_secs(20)))
+        .await;
+    eventually("two commits were lost", async || store.failed() == 2).await;
+    stand
+        .until(caller, |detail| detail.row.sub_status == SubStatus::Cancelled)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -366,7 +366,9 @@ impl Owner {
         {
             take_left(&mut resident, &mut answers, &mut consumed);
             had_cycle = resident.cycle.is_some();
-            is_cancelling = resident.instance.is_cancelling();
+            // Also where the lost commit was the last of it.
+            is_cancelling =
+                resident.instance.is_cancelling() || resident.instance.ended() == Some(SubStatus::Cancelled);
             if resident.instance.is_held() {
                 // Its timers may be armed in the store and in nobody's memory any more.
                 self.shared.timers.reload();
