@@ -5,6 +5,7 @@ mod collect;
 mod compensation;
 mod graph;
 mod process;
+mod quantity;
 mod reader;
 mod settings;
 mod structure;

@@ -175,7 +175,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
         &[
             "sub-process-start-not-none t 7",
-            "sub-process-without-start empty 6",
+            "sub-process-empty empty 6",
             "sub-process-with-several-starts two 6",
         ],
     ),
@@ -184,11 +184,32 @@ const CASES: &[(&str, &str, &[&str])] = &[
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
         &[
-            "sub-process-without-start empty 6",
+            "sub-process-empty empty 6",
             "sub-process-with-several-starts two 6",
             "unreachable a 6",
             "unreachable b 6",
         ],
+    ),
+    (
+        "sub-processes with nothing to begin, one of which waits for itself",
+        r#"<startEvent id="s"/><subProcess id="round"><task id="a"/><task id="b"/><sequenceFlow id="x" sourceRef="a" targetRef="b"/><sequenceFlow id="y" sourceRef="b" targetRef="a"/></subProcess>
+<transaction id="hears"><subProcess id="ev" triggeredByEvent="true"><startEvent id="es"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess></transaction>
+<sequenceFlow id="f" sourceRef="s" targetRef="round"/><sequenceFlow id="g" sourceRef="round" targetRef="hears"/>"#,
+        &[
+            "sub-process-without-start round 6",
+            "sub-process-empty hears 7",
+            "unreachable a 6",
+            "unreachable b 6",
+        ],
+    ),
+    (
+        "activities that wait for more tokens than can come",
+        r#"<startEvent id="s"/><parallelGateway id="g"/><task id="one" startQuantity="2"/><task id="two" startQuantity="2"/><task id="twice" completionQuantity="2"/>
+<task id="again" startQuantity="3"/><task id="late" startQuantity="3"/><boundaryEvent id="b" attachedToRef="twice" cancelActivity="false"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></boundaryEvent>
+<sequenceFlow id="a" sourceRef="s" targetRef="g"/><sequenceFlow id="c" sourceRef="g" targetRef="one"/><sequenceFlow id="d" sourceRef="g" targetRef="twice"/>
+<sequenceFlow id="e" sourceRef="twice" targetRef="two"/><sequenceFlow id="f" sourceRef="b" targetRef="late"/><sequenceFlow id="h" sourceRef="two" targetRef="again"/>
+<sequenceFlow id="i" sourceRef="again" targetRef="again"/>"#,
+        &["start-quantity-out-of-reach one 6"],
     ),
     (
         "nothing follows from what was refused",
