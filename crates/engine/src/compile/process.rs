@@ -57,7 +57,7 @@ pub(super) fn compile(
         correlations: correlations.messages(document),
         limits: options.limits,
         listeners: Vec::new(),
-        has_late_joins: false,
+        late_joins: 0,
         has_complex_gateways: false,
         has_data_joins: false,
         has_conditions: false,
@@ -74,10 +74,8 @@ pub(super) fn compile(
     if !sound.elements {
         return None;
     }
-    definition.has_late_joins = definition
-        .elements
-        .iter()
-        .any(|element| element.behaviour.shape() == Shape::Late);
+    let late = |element: &&ElementInfo| element.behaviour.shape() == Shape::Late;
+    definition.late_joins = definition.elements.iter().filter(late).count();
     let mut elements = definition.elements.iter();
     definition.has_complex_gateways = elements.any(|element| element.kind == "complexGateway");
     let mut behaviours = definition.elements.iter().map(|element| &element.behaviour);
