@@ -27,6 +27,7 @@ mod pass_through;
 mod publish;
 mod receive_task;
 mod repetition;
+mod retry;
 mod script_task;
 mod send_task;
 mod service_task;
