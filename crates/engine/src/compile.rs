@@ -9,6 +9,7 @@ mod quantity;
 mod reader;
 mod settings;
 mod structure;
+mod unread;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

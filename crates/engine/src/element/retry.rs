@@ -46,6 +46,19 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Option<RetryCycle>> {
     }
 }
 
+/// Warns where the element stands at something that has no work of its own.
+pub(crate) fn warn_of_retries(reader: &mut Reader<'_>) {
+    let mut vendors = VENDORS.iter();
+    if let Some(found) = vendors.find_map(|vendor| reader.element.extension(vendor, NAME)) {
+        reader.warn_at(
+            found.position,
+            "extension-ignored",
+            &format!("`{NAME}` has no effect here: there is no work of its own that could be tried again"),
+            "set it at the activity whose work it is about, or remove it",
+        );
+    }
+}
+
 impl RetryCycle {
     /// What is said now.
     pub(crate) fn now(&self, scope: &Visible<'_>) -> Result<Cow<'_, Cycle>, Box<Failure>> {
