@@ -169,6 +169,19 @@ const CASES: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "functions that do not exist, in a condition, a mapping, a script and a job type",
+        r#"<startEvent id="s"/><exclusiveGateway id="g" default="d"/><endEvent id="e"/><scriptTask id="n"><extensionElements><zeebe:script expression="= for x in list return shout(x)" resultVariable="x"/></extensionElements></scriptTask>
+<serviceTask id="t"><extensionElements><zeebe:taskDefinition type="= kind(uuid())"/><zeebe:ioMapping><zeebe:input source="= { f: function(a) a, b: f(1), c: date(d) }" target="y"/></zeebe:ioMapping></extensionElements></serviceTask>
+<sequenceFlow id="a" sourceRef="s" targetRef="g"/><sequenceFlow id="b" sourceRef="g" targetRef="n"><conditionExpression>= random number() &gt; 1</conditionExpression></sequenceFlow>
+<sequenceFlow id="d" sourceRef="g" targetRef="t"/><sequenceFlow id="c" sourceRef="t" targetRef="e"/>"#,
+        &[
+            "function-unknown n 6",
+            "function-unknown t 7",
+            "function-unknown t 7",
+            "function-unknown b 8",
+        ],
+    ),
+    (
         "sub-processes that cannot begin",
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <subProcess id="ev"><startEvent id="t"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess>

@@ -314,6 +314,14 @@ const UNREAD: &[(&str, &str)] = &[
         "extension-ignored",
     ),
     (
+        r#"<startEvent id="s"/><intermediateCatchEvent id="t"><conditionalEventDefinition camunda:variableName="x"><condition>= x</condition></conditionalEventDefinition></intermediateCatchEvent>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><intermediateCatchEvent id="t"><conditionalEventDefinition camunda:variableEvents="create"><condition>= x</condition></conditionalEventDefinition></intermediateCatchEvent>"#,
+        "extension-ignored",
+    ),
+    (
         r#"<startEvent id="s"/><callActivity id="t" calledElement="q" camunda:calledElementTenantId="other"/>"#,
         "extension-ignored",
     ),
