@@ -90,8 +90,11 @@ const REFUSED: [(&str, &[&str]); 17] = [
     ("C.8.0", &["5 no-executable-process"]),
 ];
 
-/// The references that say they are executable: what must be set or corrected for each, and the tests that run it.
-const EXECUTABLE: [(&str, Option<&str>, &[fn()]); 7] = [
+/// A reference that is executable: its name, what must be set or corrected for it, and the tests that run it.
+type Executable = (&'static str, Option<&'static str>, &'static [fn()]);
+
+/// The references that say they are executable.
+const EXECUTABLE: [Executable; 7] = [
     (
         "C.1.0",
         Some("the setting `delegates` names a job type for the Java code `archiveService`"),

@@ -141,7 +141,10 @@ async fn levels(stand: &Stand) -> Vec<tidegate::store::InstanceRow> {
     rows
 }
 
-fn hosts() -> [(&'static str, fn(&str) -> String); 4] {
+/// Makes the activity with a call of this process in it.
+type Host = fn(&str) -> String;
+
+fn hosts() -> [(&'static str, Host); 4] {
     [
         ("a call", |called| call("host", called)),
         ("a call in a sub-process", |called| {
