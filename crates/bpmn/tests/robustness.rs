@@ -1,6 +1,9 @@
-//! Random and hostile bytes: never a panic, never much time.
+//! Random and hostile bytes: never a panic, never much time or memory.
 
-use std::time::{Duration, Instant};
+#[path = "../../engine/tests/common/cost.rs"]
+mod cost;
+
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_bpmn::{BPMN_URI, Limits, Parsed, parse};
@@ -208,15 +211,14 @@ fn time_is_linear() {
         ),
     ];
     for (name, text) in table {
-        let began = Instant::now();
-        let parsed = read(text.as_bytes());
-        let took = began.elapsed();
+        let (parsed, took) = cost::of(|| read(text.as_bytes()));
         eprintln!(
             "{name}: {} bytes, {took:?}, {} diagnostics",
             text.len(),
             parsed.diagnostics.len()
         );
-        assert!(took < Duration::from_secs(20), "{name}: {took:?}");
+        assert!(took.time < Duration::from_secs(20), "{name}: {took:?}");
+        assert!(took.peak < 256 * 1024 * 1024, "{name}: {took:?}");
         let told: usize = parsed.diagnostics.iter().map(|d| d.message.len()).sum();
         assert!(
             parsed.diagnostics.len() <= 2_002 && told < 1_000_000,

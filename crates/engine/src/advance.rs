@@ -122,7 +122,7 @@ pub(crate) fn follow(
     loop {
         let mut variables_changed = false;
         for event in decision.events.drain(..) {
-            if definition.has_late_joins {
+            if definition.late_joins > 0 {
                 moved.extend(place_of(instance, &event));
             }
             variables_changed |= matches!(event, Event::VariablesSet { .. } | Event::ResultsMerged { .. });

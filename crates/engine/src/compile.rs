@@ -5,9 +5,11 @@ mod collect;
 mod compensation;
 mod graph;
 mod process;
+mod quantity;
 mod reader;
 mod settings;
 mod structure;
+mod unread;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -39,8 +39,8 @@ pub struct Definition {
     pub(crate) limits: Limits,
     /// The event sub-processes at the top.
     pub(crate) listeners: Vec<ElementIndex>,
-    /// True if there is a gateway that is asked only when nothing else goes on.
-    pub(crate) has_late_joins: bool,
+    /// How many gateways are asked only when nothing else goes on.
+    pub(crate) late_joins: usize,
     /// True if there is a gateway that waits for the rest of its tokens after it has let some through.
     pub(crate) has_complex_gateways: bool,
     /// True if there is a gateway that variables can make ready.

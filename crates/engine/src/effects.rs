@@ -360,6 +360,7 @@ fn work(
         Stage::Call(call) => Some(Effect::StartChild(Child {
             instance: call.child,
             owner: key,
+            enclosing: around(instance, state),
             process_id: call.process_id.clone(),
             binding: call.binding.clone(),
             variables: call.variables.clone(),
@@ -369,6 +370,17 @@ fn work(
             None
         }
     }
+}
+
+/// The element instances around one, the innermost first; the instance itself is not one of them.
+fn around(instance: &Instance, state: &ElementInstance) -> Vec<ElementInstanceKey> {
+    let mut around = Vec::new();
+    let mut next = state.parent;
+    while let Some(outer) = instance.elements.get(&next) {
+        around.push(next);
+        next = outer.parent;
+    }
+    around
 }
 
 fn work_gone(before: &Instance, key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect> {
@@ -387,6 +399,8 @@ fn work_gone(before: &Instance, key: ElementInstanceKey, state: &ElementInstance
 fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> Option<Effect> {
     let element = wait.element;
     let once = definition.element(element).behaviour.is_interrupting();
+    let event = &definition.element(definition.event_of(element)).behaviour;
+    let ends = event.is_interrupting() && !event.needs_all_parts();
     let name = |computed: &Option<String>| match computed {
         Some(computed) => computed.as_str().into(),
         None => crate::state::awaited_name(definition, element),
@@ -407,6 +421,7 @@ fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> 
             message_name: name(computed),
             correlation_key: correlation_key.clone(),
             once,
+            ends,
         })),
         WaitFor::Signal { name: computed } => Some(Effect::Subscribe(Subscription {
             kind: SubscriptionKind::Signal,
@@ -415,6 +430,7 @@ fn awaiting(definition: &Definition, owner: ElementInstanceKey, wait: &Wait) -> 
             message_name: name(computed),
             correlation_key: String::new(),
             once,
+            ends,
         })),
         WaitFor::Condition { .. } => None,
     }

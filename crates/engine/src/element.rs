@@ -27,6 +27,7 @@ mod pass_through;
 mod publish;
 mod receive_task;
 mod repetition;
+mod retry;
 mod script_task;
 mod send_task;
 mod service_task;
@@ -59,6 +60,7 @@ pub(crate) use message::{MessageSpec, read as read_message};
 pub(crate) use pass_through::stand_in;
 pub(crate) use publish::PublishSpec;
 pub(crate) use repetition::{LOOP_COUNTER, Repetition, read as read_repetition};
+pub(crate) use retry::warn_of_retries;
 pub(crate) use signal::{SignalSpec, read as read_signal};
 pub(crate) use timer::read as read_timer;
 

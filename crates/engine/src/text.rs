@@ -55,6 +55,11 @@ impl Computed {
         })
     }
 
+    /// The functions that it calls and nobody knows.
+    pub(crate) fn unknown_functions(&self) -> Vec<&str> {
+        self.expression.unknown_functions()
+    }
+
     pub(crate) fn evaluate(&self, what: &str, scope: &Visible<'_>) -> Result<Value, Box<Failure>> {
         self.expression
             .evaluate(scope, &Limits::default())

@@ -169,13 +169,26 @@ const CASES: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "functions that do not exist, in a condition, a mapping, a script and a job type",
+        r#"<startEvent id="s"/><exclusiveGateway id="g" default="d"/><endEvent id="e"/><scriptTask id="n"><extensionElements><zeebe:script expression="= for x in list return shout(x)" resultVariable="x"/></extensionElements></scriptTask>
+<serviceTask id="t"><extensionElements><zeebe:taskDefinition type="= kind(uuid())"/><zeebe:ioMapping><zeebe:input source="= { f: function(a) a, b: f(1), c: date(d) }" target="y"/></zeebe:ioMapping></extensionElements></serviceTask>
+<sequenceFlow id="a" sourceRef="s" targetRef="g"/><sequenceFlow id="b" sourceRef="g" targetRef="n"><conditionExpression>= random number() &gt; 1</conditionExpression></sequenceFlow>
+<sequenceFlow id="d" sourceRef="g" targetRef="t"/><sequenceFlow id="c" sourceRef="t" targetRef="e"/>"#,
+        &[
+            "function-unknown n 6",
+            "function-unknown t 7",
+            "function-unknown t 7",
+            "function-unknown b 8",
+        ],
+    ),
+    (
         "sub-processes that cannot begin",
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <subProcess id="ev"><startEvent id="t"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess>
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
         &[
             "sub-process-start-not-none t 7",
-            "sub-process-without-start empty 6",
+            "sub-process-empty empty 6",
             "sub-process-with-several-starts two 6",
         ],
     ),
@@ -184,11 +197,32 @@ const CASES: &[(&str, &str, &[&str])] = &[
         r#"<startEvent id="s"/><subProcess id="empty"/><subProcess id="two"><startEvent id="a"/><startEvent id="b"/></subProcess>
 <sequenceFlow id="f" sourceRef="s" targetRef="empty"/><sequenceFlow id="g" sourceRef="empty" targetRef="two"/>"#,
         &[
-            "sub-process-without-start empty 6",
+            "sub-process-empty empty 6",
             "sub-process-with-several-starts two 6",
             "unreachable a 6",
             "unreachable b 6",
         ],
+    ),
+    (
+        "sub-processes with nothing to begin, one of which waits for itself",
+        r#"<startEvent id="s"/><subProcess id="round"><task id="a"/><task id="b"/><sequenceFlow id="x" sourceRef="a" targetRef="b"/><sequenceFlow id="y" sourceRef="b" targetRef="a"/></subProcess>
+<transaction id="hears"><subProcess id="ev" triggeredByEvent="true"><startEvent id="es"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></startEvent></subProcess></transaction>
+<sequenceFlow id="f" sourceRef="s" targetRef="round"/><sequenceFlow id="g" sourceRef="round" targetRef="hears"/>"#,
+        &[
+            "sub-process-without-start round 6",
+            "sub-process-empty hears 7",
+            "unreachable a 6",
+            "unreachable b 6",
+        ],
+    ),
+    (
+        "activities that wait for more tokens than can come",
+        r#"<startEvent id="s"/><parallelGateway id="g"/><task id="one" startQuantity="2"/><task id="two" startQuantity="2"/><task id="twice" completionQuantity="2"/>
+<task id="again" startQuantity="3"/><task id="late" startQuantity="3"/><boundaryEvent id="b" attachedToRef="twice" cancelActivity="false"><timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition></boundaryEvent>
+<sequenceFlow id="a" sourceRef="s" targetRef="g"/><sequenceFlow id="c" sourceRef="g" targetRef="one"/><sequenceFlow id="d" sourceRef="g" targetRef="twice"/>
+<sequenceFlow id="e" sourceRef="twice" targetRef="two"/><sequenceFlow id="f" sourceRef="b" targetRef="late"/><sequenceFlow id="h" sourceRef="two" targetRef="again"/>
+<sequenceFlow id="i" sourceRef="again" targetRef="again"/>"#,
+        &["start-quantity-out-of-reach one 6"],
     ),
     (
         "nothing follows from what was refused",

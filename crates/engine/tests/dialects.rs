@@ -275,6 +275,113 @@ fn what_is_not_run_is_told() {
     }
 }
 
+/// What changes a run elsewhere and not here, and what is told of it.
+const UNREAD: &[(&str, &str)] = &[
+    (
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x"><extensionElements><camunda:errorEventDefinition id="e" errorRef="bad" expression="${true}"/></extensionElements></serviceTask>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><userTask id="t"><extensionElements><camunda:formData><camunda:formField id="a" type="string"/></camunda:formData></extensionElements></userTask>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><userTask id="t"><extensionElements><camunda:formProperty id="a" type="string"/></extensionElements></userTask>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><userTask id="t"><extensionElements><camunda:failedJobRetryTimeCycle>R3/PT1M</camunda:failedJobRetryTimeCycle></extensionElements></userTask>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s" camunda:initiator="boss"/><task id="t"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x" camunda:taskPriority="7"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x" camunda:jobPriority="7"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x" camunda:skipExpression="${skip}"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><serviceTask id="t" camunda:type="external" camunda:topic="x" camunda:triggerable="true"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><intermediateCatchEvent id="t"><conditionalEventDefinition camunda:variableName="x"><condition>= x</condition></conditionalEventDefinition></intermediateCatchEvent>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><intermediateCatchEvent id="t"><conditionalEventDefinition camunda:variableEvents="create"><condition>= x</condition></conditionalEventDefinition></intermediateCatchEvent>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><callActivity id="t" calledElement="q" camunda:calledElementTenantId="other"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><businessRuleTask id="t" camunda:decisionRef="d" camunda:decisionRefTenantId="other"/>"#,
+        "extension-ignored",
+    ),
+    (
+        r#"<startEvent id="s"/><callActivity id="t" calledElement="q" camunda:variableMappingClass="a.B"/>"#,
+        "java-delegate",
+    ),
+    (
+        r#"<startEvent id="s"/><callActivity id="t" calledElement="q" camunda:variableMappingDelegateExpression="${b}"/>"#,
+        "java-delegate",
+    ),
+];
+
+#[test]
+fn what_would_change_a_run_elsewhere_is_told() {
+    for (body, expected) in UNREAD {
+        let body = format!(r#"{body}<sequenceFlow id="f" sourceRef="s" targetRef="t"/>"#);
+        let compiled = load("p.bpmn", file("", "", &body).as_bytes(), &[]);
+        let [told] = compiled.diagnostics.as_slice() else {
+            panic!("{body}: {:?}", compiled.diagnostics)
+        };
+        assert_eq!(told.code, *expected, "{body}");
+        assert_eq!(told.is_error(), *expected == "java-delegate", "{body}");
+        assert!(told.line > 0 && told.hint.is_some(), "{told}");
+    }
+}
+
+#[test]
+fn what_a_process_says_of_starters_and_history_is_told() {
+    let told = |process: &str| {
+        let file = format!(
+            r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:camunda="http://camunda.org/schema/1.0/bpmn"
+ xmlns:tidegate="urn:tidegate:bpmn" targetNamespace="urn:t">{process}<startEvent id="s"/></process></definitions>"#
+        );
+        let compiled = load("p.bpmn", file.as_bytes(), &[]);
+        assert_eq!(errors(&compiled.diagnostics), [] as [&str; 0]);
+        let told = compiled.diagnostics.iter();
+        told.map(|told| told.message.split('`').nth(1).unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let all = r#"<process id="p" isExecutable="true" camunda:candidateStarterGroups="boss" camunda:candidateStarterUsers="ann" camunda:historyTimeToLive="P30D">"#;
+    assert_eq!(
+        told(all),
+        [
+            "candidateStarterGroups",
+            "candidateStarterUsers",
+            "historyTimeToLive"
+        ]
+    );
+    let said =
+        r#"<process id="p" isExecutable="true" camunda:historyTimeToLive="P30D" tidegate:retention="P30D">"#;
+    assert_eq!(told(said), [] as [&str; 0]);
+    let empty = r#"<process id="p" isExecutable="true" camunda:historyTimeToLive="">"#;
+    assert_eq!(told(empty), [] as [&str; 0]);
+}
+
 #[test]
 fn a_job_stands_in_for_java_code_where_the_host_says_so() {
     let options = CompileOptions {

@@ -1,7 +1,9 @@
-//! Models and instances far larger than those of people. What a quadratic cost would make endless comes to its end, what
-//! recursion would overflow the stack does not, and what can be counted grows in proportion.
+//! Models and instances far larger than those of people. What recursion would overflow the stack does not, and what they cost
+//! grows in proportion: events, allocations, bytes and the processor's time.
 
 mod common;
+#[path = "common/cost.rs"]
+mod cost;
 
 use std::fmt::Write;
 
@@ -37,6 +39,70 @@ fn a_row_of_a_hundred_thousand_tasks_costs_as_much_for_each() {
     let (first, second, last) = (events(12_500), events(25_000), events(100_000));
     assert_eq!(second - first, 12_500 * 3);
     assert_eq!(last - second, 75_000 * 3);
+}
+
+#[test]
+fn reading_a_model_costs_as_much_for_each_element() {
+    let branches = |tag: &'static str| move |size| wide(tag, size);
+    cost::grows_in_proportion("a row", 1_000, row_of, |body, _| large(&body));
+    let deep = |size: usize| nested(size, &job("inmost", "", ""), &|_| String::new());
+    cost::grows_in_proportion("sub-processes in each other", 250, deep, |body, _| large(&body));
+    for tag in ["parallelGateway", "inclusiveGateway"] {
+        cost::grows_in_proportion(tag, 500, branches(tag), |body, _| large(&body));
+    }
+}
+
+#[test]
+fn running_a_row_costs_as_much_for_each_task() {
+    let prepare = |length: usize| Bare::new(large(&row_of(length)));
+    cost::grows_in_proportion("a row", 1_000, prepare, |mut run, _| {
+        run.start();
+        assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+    });
+}
+
+#[test]
+fn splitting_and_joining_costs_as_much_for_each_branch() {
+    for tag in ["parallelGateway", "inclusiveGateway"] {
+        let prepare = |branches: usize| Bare::new(large(&wide(tag, branches)));
+        cost::grows_in_proportion(tag, 500, prepare, |mut run, _| {
+            run.start();
+            for job in std::mem::take(&mut run.jobs) {
+                run.complete(job);
+            }
+            assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+        });
+    }
+}
+
+#[test]
+fn each_turn_round_gateways_costs_the_same() {
+    let body = format!(
+        "{START_END}<exclusiveGateway id='merge'/><exclusiveGateway id='decide'/>{}{}",
+        job("work", "", ""),
+        chain(&["s", "merge", "work", "decide", "merge"])
+    );
+    let prepare = |_| Bare::new(large(&body));
+    cost::grows_in_proportion("turns round gateways", 1_000, prepare, |mut run, turns| {
+        run.start();
+        for _ in 0..turns {
+            let job = run.jobs.pop().expect("the next turn");
+            run.complete(job);
+        }
+    });
+}
+
+#[test]
+fn cancelling_costs_as_much_for_each_token() {
+    let prepare = |branches: usize| {
+        let mut run = Bare::new(large(&wide("parallelGateway", branches)));
+        run.start();
+        run
+    };
+    cost::grows_in_proportion("cancelled tokens", 500, prepare, |mut run, _| {
+        run.command(CommandKind::Cancel);
+        assert_eq!(run.instance.ended(), Some(SubStatus::Cancelled));
+    });
 }
 
 /// A sub-process inside a sub-process, and so on; what is inmost, and what each has besides.

@@ -4,17 +4,30 @@ mod common;
 
 use common::{Host, errors, load};
 use tidegate_model::effect::UserTask;
+use tidegate_model::task::FormBinding;
 use tidegate_model::{CommandKind, Effect, TaskDetails, Timestamp, Variables};
 
-/// The first user task of the model, or the incident in its place. The instance begins at 2026-01-01.
-fn open(task: &str, variables: &str) -> Result<UserTask, String> {
-    let file = format!(
+fn file(task: &str) -> String {
+    format!(
         r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0"
  xmlns:camunda="http://camunda.org/schema/1.0/bpmn" xmlns:operaton="http://operaton.org/schema/1.0/bpmn"
  xmlns:flowable="http://flowable.org/bpmn" xmlns:activiti="http://activiti.org/bpmn" targetNamespace="urn:t">
 <process id="p" isExecutable="true"><startEvent id="s"/>{task}<sequenceFlow id="f" sourceRef="s" targetRef="t"/></process></definitions>"#
-    );
-    let compiled = load("p.bpmn", file.as_bytes(), &[]);
+    )
+}
+
+/// Why a model with the task is refused.
+fn refused(task: &str) -> Vec<String> {
+    let compiled = load("p.bpmn", file(task).as_bytes(), &[]);
+    errors(&compiled.diagnostics)
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The first user task of the model, or the incident in its place. The instance begins at 2026-01-01.
+fn open(task: &str, variables: &str) -> Result<UserTask, String> {
+    let compiled = load("p.bpmn", file(task).as_bytes(), &[]);
     assert_eq!(errors(&compiled.diagnostics), [] as [&str; 0], "{task}");
     let mut host = Host::new(&compiled.definitions[0]);
     let start = CommandKind::Start {
@@ -51,6 +64,7 @@ fn a_user_task_says_who_may_take_it_by_when_and_with_which_form() {
         due_date: at("2026-01-03T00:00:00Z"),
         follow_up_date: at("2026-01-02T07:00:00Z"),
         priority: Some(42),
+        form_binding: None,
     };
     assert_eq!(opened.details, expected);
     let embedded = r#"<userTask id="t"><extensionElements><zeebe:formDefinition formKey="embedded:a"/></extensionElements></userTask>"#;
@@ -79,9 +93,66 @@ fn the_java_engines_say_it_with_attributes() {
             due_date: at("2026-02-01T00:00:00Z"),
             follow_up_date: at("2026-01-02T00:00:00Z"),
             priority: Some(7),
+            form_binding: None,
         };
         assert_eq!(opened.details, expected, "{vendor}");
     }
+}
+
+#[test]
+fn a_form_says_which_of_its_versions_is_meant() {
+    for (task, expected) in [
+        (r#"<userTask id="t" camunda:formRef="f"/>"#, None),
+        (
+            r#"<userTask id="t"><extensionElements><zeebe:formDefinition formId="f" bindingType="latest"/></extensionElements></userTask>"#,
+            Some(FormBinding::Latest),
+        ),
+        (
+            r#"<userTask id="t"><extensionElements><zeebe:formDefinition formId="f" bindingType="deployment"/></extensionElements></userTask>"#,
+            Some(FormBinding::Deployment),
+        ),
+        (
+            r#"<userTask id="t"><extensionElements><zeebe:formDefinition formId="f" bindingType="versionTag" versionTag="v1.2"/></extensionElements></userTask>"#,
+            Some(FormBinding::VersionTag("v1.2".to_owned())),
+        ),
+        (
+            r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="latest"/>"#,
+            Some(FormBinding::Latest),
+        ),
+        (
+            r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="deployment"/>"#,
+            Some(FormBinding::Deployment),
+        ),
+        (
+            r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="version" camunda:formRefVersion="3"/>"#,
+            Some(FormBinding::Version(3)),
+        ),
+        (
+            r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="version" camunda:formRefVersion="${v}"/>"#,
+            Some(FormBinding::Version(4)),
+        ),
+    ] {
+        let details = open(task, r#"{"v": 4}"#).unwrap().details;
+        assert_eq!(details.form_id.as_deref(), Some("f"), "{task}");
+        assert_eq!(details.form_binding, expected, "{task}");
+    }
+    for wrong in [
+        r#"<userTask id="t"><extensionElements><zeebe:formDefinition formId="f" bindingType="newest"/></extensionElements></userTask>"#,
+        r#"<userTask id="t"><extensionElements><zeebe:formDefinition formId="f" bindingType="versionTag"/></extensionElements></userTask>"#,
+        r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="version"/>"#,
+        r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="version" camunda:formRefVersion="one"/>"#,
+    ] {
+        assert_eq!(refused(wrong), ["form-binding-invalid"], "{wrong}");
+    }
+    let incident = open(
+        r#"<userTask id="t" camunda:formRef="f" camunda:formRefBinding="version" camunda:formRefVersion="${v}"/>"#,
+        r#"{"v": "x"}"#,
+    );
+    let incident = incident.unwrap_err();
+    assert!(
+        incident.starts_with("the version of the form: `x` is not a version"),
+        "{incident}"
+    );
 }
 
 #[test]

@@ -146,6 +146,24 @@ impl Expression {
         self.code.tree.free.iter().map(|name| &**name).collect()
     }
 
+    /// The names that are called as functions in FEEL and are neither built in nor defined in the text. Unless the scope
+    /// holds a function of the name, a call of one gives null.
+    pub fn unknown_functions(&self) -> Vec<&str> {
+        let tree = &self.code.tree;
+        let mut unknown: Vec<&str> = Vec::new();
+        for node in tree.nodes() {
+            let Node::Call { callee, .. } = node else { continue };
+            if let (Node::Name { name, .. }, _) = tree.node(*callee)
+                && tree.free.contains(name)
+                && crate::functions::find(name).is_none()
+                && !unknown.contains(&&**name)
+            {
+                unknown.push(name);
+            }
+        }
+        unknown
+    }
+
     /// The names that are read with their values in `scope`, shortened, for people: `amount = 7, limit = undefined`.
     pub fn saw(&self, scope: &dyn Scope) -> String {
         saw(&self.code.tree, scope)

@@ -113,6 +113,8 @@ pub struct Child {
     pub instance: InstanceKey,
     /// The call activity's instance.
     pub owner: ElementInstanceKey,
+    /// The element instances around it.
+    pub enclosing: Vec<ElementInstanceKey>,
     /// The BPMN id of the process.
     pub process_id: String,
     /// Which version of it.
@@ -217,6 +219,8 @@ pub struct Subscription {
     pub correlation_key: String,
     /// True if the first message ends the wait; false for a non-interrupting boundary event.
     pub once: bool,
+    /// True if it ends everything that lives inside the owner.
+    pub ends: bool,
 }
 
 /// A problem that a person must resolve.

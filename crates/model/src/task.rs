@@ -31,6 +31,56 @@ pub struct TaskDetails {
     /// How urgent it is; a higher number is more urgent.
     #[n(6)]
     pub priority: Option<i32>,
+    /// Which version of the form with this id is meant; none where the model does not say.
+    #[n(7)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_binding: Option<FormBinding>,
+}
+
+/// Which version of a form a task means.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FormBinding {
+    /// The latest.
+    #[n(0)]
+    Latest,
+    /// The one that was deployed together with the process.
+    #[n(1)]
+    Deployment,
+    /// The latest with this version tag.
+    #[n(2)]
+    VersionTag(#[n(0)] String),
+    /// This one.
+    #[n(3)]
+    Version(#[n(0)] u32),
+}
+
+impl FormBinding {
+    /// What the kind of binding is called.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Deployment => "deployment",
+            Self::VersionTag(_) => "versionTag",
+            Self::Version(_) => "version",
+        }
+    }
+
+    /// The version that is meant by its number.
+    pub const fn version(&self) -> Option<u32> {
+        match self {
+            Self::Version(version) => Some(*version),
+            Self::Latest | Self::Deployment | Self::VersionTag(_) => None,
+        }
+    }
+
+    /// The version tag that is meant.
+    pub fn version_tag(&self) -> Option<&str> {
+        match self {
+            Self::VersionTag(tag) => Some(tag),
+            Self::Latest | Self::Deployment | Self::Version(_) => None,
+        }
+    }
 }
 
 impl TaskDetails {

@@ -366,6 +366,7 @@ fn fill(store: &dyn Store, definition: &tidegate::store::DefinitionRow, count: u
         business_key: None,
         parent: None,
         parent_element: None,
+        enclosing: Vec::new(),
         depth: 0,
         revision: 1,
         sub_status: SubStatus::Finished,

@@ -5,8 +5,9 @@ mod support;
 use std::time::Duration;
 
 use support::{Stand, flow, jobs, process_with, stand, stand_on, stores, task};
+use tidegate::activity::{Activity, ActivityContext, ActivityError, ActivityFuture};
 use tidegate::api::{LeasedJob, Resource, StartRequest};
-use tidegate::clock::ManualClock;
+use tidegate::clock::{Clock, ManualClock};
 use tidegate::parts::{Part, PauseScope};
 
 const TENANT: &str = "a";
@@ -169,4 +170,85 @@ async fn a_worker_whose_lease_has_ended_may_complete_until_somebody_asks() {
         .complete_job(job.job, &job.lease_token, Default::default());
     done.await.unwrap();
     stand.finished(job.instance).await;
+}
+
+/// A service task of the Java engines whose failed work rests twice.
+fn resting(id: &str) -> Resource {
+    let work = r#"<bpmn:serviceTask id="work" camunda:type="external" camunda:topic="pay"><bpmn:extensionElements>
+        <camunda:failedJobRetryTimeCycle>PT10M,PT1H</camunda:failedJobRetryTimeCycle></bpmn:extensionElements></bpmn:serviceTask>"#;
+    let mut resource = support::line(id, &[("work", work.to_owned())]);
+    let text = String::from_utf8(resource.bytes).unwrap();
+    let camunda = r#"xmlns:camunda="http://camunda.org/schema/1.0/bpmn" targetNamespace"#;
+    resource.bytes = text.replacen("targetNamespace", camunda, 1).into_bytes();
+    resource
+}
+
+const MINUTE: i64 = 60_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_work_rests_as_its_model_says() {
+    for (store, _folder) in stores() {
+        let stand = stand_on(store, ManualClock::new(support::BEGINNING), |b| b).await;
+        stand.deploy(resting("p")).await;
+        let instance = stand.start("p", "{}").await.instance;
+        for (tries, rest) in [(3, 10), (2, 60)] {
+            let job = stand.job("pay").await;
+            assert_eq!(job.retries, tries);
+            let message = "the bank is closed".to_owned();
+            let failed = stand
+                .runtime
+                .fail_job(job.job, &job.lease_token, message, None, None);
+            failed.await.unwrap();
+            stand.clock.advance(rest * MINUTE - 1);
+            let early = stand.runtime.activate_jobs(jobs("pay", Duration::ZERO)).await;
+            assert!(early.unwrap().is_empty(), "{rest} minutes are not over");
+            stand.clock.advance(1);
+        }
+        let job = stand.job("pay").await;
+        assert_eq!(job.retries, 1);
+        let message = "the bank is closed".to_owned();
+        let failed = stand
+            .runtime
+            .fail_job(job.job, &job.lease_token, message, None, None);
+        failed.await.unwrap();
+        let incident = stand.incident().await;
+        assert_eq!((incident.instance, &*incident.code), (instance, "job-no-retries"));
+        stand.runtime.close().await;
+    }
+}
+
+/// Fails, and notes when it was asked.
+struct Failing {
+    clock: ManualClock,
+    asked: std::sync::Mutex<Vec<i64>>,
+}
+
+impl Activity for Failing {
+    fn run(&self, _: ActivityContext) -> ActivityFuture {
+        let minutes = self.clock.now().since(support::BEGINNING) / MINUTE;
+        self.asked.lock().unwrap().push(minutes);
+        Box::pin(async { Err(ActivityError::failed("no answer")) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_handler_of_the_process_rests_as_its_model_says() {
+    let clock = ManualClock::new(support::BEGINNING);
+    let failing = std::sync::Arc::new(Failing {
+        clock: clock.clone(),
+        asked: std::sync::Mutex::default(),
+    });
+    let (store, _folder) = stores().remove(0);
+    let handler = failing.clone();
+    let stand = stand_on(store, clock, |builder| builder.activity("pay", handler)).await;
+    stand.deploy(resting("p")).await;
+    stand.start("p", "{}").await;
+    for (asked, rest) in [(1, 10), (2, 60)] {
+        let failed = async || failing.asked.lock().unwrap().len() == asked;
+        support::eventually("it failed", failed).await;
+        stand.idle().await;
+        stand.clock.advance(rest * MINUTE);
+    }
+    stand.incident().await;
+    assert_eq!(*failing.asked.lock().unwrap(), [0, 10, 70]);
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate::api::{self, Acceptance, InstanceDetail};
 use tidegate::engine::HistoryItem;
+use tidegate::model::task::FormBinding;
 use tidegate::model::{
     DefinitionKey, ElementInstanceKey, InstanceKey, Json, Status, StimulusKey, SubStatus, TaskDetails,
     Timestamp, Variables,
@@ -173,6 +174,7 @@ pub(crate) fn incident(row: &IncidentRow) -> Value {
 /// An open user task.
 pub(crate) fn user_task(row: &UserTaskRow) -> Value {
     let details = &row.details;
+    let binding = details.form_binding.as_ref();
     json!({
         "userTaskKey": row.key,
         "instanceKey": row.instance,
@@ -185,6 +187,9 @@ pub(crate) fn user_task(row: &UserTaskRow) -> Value {
         "candidateUsers": details.candidate_users,
         "formKey": details.form_key,
         "formId": details.form_id,
+        "formBinding": binding.map(FormBinding::name),
+        "formVersion": binding.and_then(FormBinding::version),
+        "formVersionTag": binding.and_then(FormBinding::version_tag),
         "externalFormReference": details.external_form_reference,
         "dueDate": details.due_date,
         "followUpDate": details.follow_up_date,

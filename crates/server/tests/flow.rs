@@ -261,7 +261,7 @@ async fn people_see_what_the_model_says_of_a_task() {
     let server = server().await;
     let task = "<userTask id=\"work\"><extensionElements><zeebe:userTask /><zeebe:assignmentDefinition \
                 candidateUsers=\"ada, bob\" /><zeebe:formDefinition formKey=\"=&quot;form-&quot; + kind\" \
-                externalReference=\"crm:7\" /><zeebe:taskSchedule dueDate=\"=due\" \
+                externalReference=\"crm:7\" bindingType=\"versionTag\" versionTag=\"v2\" /><zeebe:taskSchedule dueDate=\"=due\" \
                 followUpDate=\"2026-01-31T08:30:00Z\" /><zeebe:priorityDefinition priority=\"80\" />\
                 </extensionElements></userTask>";
     server.deploy("approval", &around(task)).await;
@@ -277,6 +277,9 @@ async fn people_see_what_the_model_says_of_a_task() {
         ("candidateGroups", json!([])),
         ("formKey", json!("form-a")),
         ("formId", json!(null)),
+        ("formBinding", json!("versionTag")),
+        ("formVersion", json!(null)),
+        ("formVersionTag", json!("v2")),
         ("externalFormReference", json!("crm:7")),
         ("dueDate", json!("2026-02-28T10:00:00.000Z")),
         ("followUpDate", json!("2026-01-31T08:30:00.000Z")),

@@ -150,7 +150,8 @@ pub enum Write {
     },
     /// Publishes a message: matches it with open subscriptions of its tenant, name and correlation key, at most
     /// one of each process id, the one opened first (`a_message_is_taken_once_for_each_process_id`,
-    /// `the_oldest_subscription_takes_the_message`), each match becoming a [`Delivery`]. Without any match, and unless
+    /// `the_oldest_subscription_takes_the_message`), each match becoming a [`Delivery`]. One that [`SubscriptionRow::ends`]
+    /// leaves out what was called from inside its owner (`what_ends_by_a_message_does_not_take_it`). Without any match, and unless
     /// it `has_taker` already (a start event), it is buffered until it expires; one that expires at or before
     /// `now` is dropped and reported as [`Outcome::expired`].
     Publish {
@@ -162,7 +163,8 @@ pub enum Write {
         now: Timestamp,
     },
     /// Broadcasts a signal: every open subscription of its tenant and name takes it, each as a [`Delivery`] of a
-    /// [`tidegate_model::Stimulus::Signal`], oldest first. Nothing is buffered.
+    /// [`tidegate_model::Stimulus::Signal`], oldest first, but for those called from inside what another one ends
+    /// (`what_ends_by_a_signal_does_not_take_it`). Nothing is buffered.
     Broadcast {
         /// The tenant.
         tenant: std::sync::Arc<str>,

@@ -1,10 +1,12 @@
 //! What every store does alike: the encoded delivery of a matched message, and the revisions a commit needs.
 
-use tidegate_model::{Cause, InstanceKey, Stimulus, Timestamp, Variables};
+use std::collections::HashSet;
+
+use tidegate_model::{Cause, ElementInstanceKey, InstanceKey, Stimulus, Timestamp, Variables};
 
 use crate::commit::{Commit, Write};
 use crate::error::{Error, ErrorKind};
-use crate::row::{MessageRow, StimulusRow, SubscriptionRow};
+use crate::row::{InstanceRow, MessageRow, StimulusRow, SubscriptionRow};
 
 /// The ingress source that deliveries are queued under.
 const DELIVERY_SOURCE: &str = "http.api";
@@ -83,6 +85,98 @@ fn queued(stimulus: &Stimulus, subscription: &SubscriptionRow, now: Timestamp) -
         accepted_at: now,
         attempts: 0,
     })
+}
+
+/// From where an instance was called.
+pub(crate) struct Call {
+    caller: InstanceKey,
+    call: Option<ElementInstanceKey>,
+    enclosing: Vec<ElementInstanceKey>,
+}
+
+impl Call {
+    pub(crate) fn of(row: InstanceRow) -> Option<Self> {
+        Some(Self {
+            caller: row.parent?,
+            call: row.parent_element,
+            enclosing: row.enclosing,
+        })
+    }
+}
+
+/// What ends because a message or signal is taken: the activity it is attached to, or the scope that listens for it.
+/// Whatever was called from in there ends too, and takes nothing.
+#[derive(Default)]
+pub(crate) struct Ending(HashSet<ElementInstanceKey>);
+
+impl Ending {
+    pub(crate) fn of<'a>(takers: impl IntoIterator<Item = &'a SubscriptionRow>) -> Self {
+        let ending = takers.into_iter().filter(|open| open.ends);
+        Self(ending.map(|open| open.owner).collect())
+    }
+
+    /// True if `instance` was called, by however many calls, from inside what ends.
+    pub(crate) fn ends<E>(
+        &self,
+        instance: InstanceKey,
+        mut call_of: impl FnMut(InstanceKey) -> Result<Option<Call>, E>,
+    ) -> Result<bool, E> {
+        /// Far above the deepest chain of calls: a damaged row does not make this run for ever.
+        const DEEPEST: usize = 100_000;
+        if self.0.is_empty() {
+            return Ok(false);
+        }
+        let mut next = instance;
+        for _ in 0..DEEPEST {
+            let Some(called) = call_of(next)? else { break };
+            // What listens at the top of an instance waits under the instance's own key.
+            let top = ElementInstanceKey(called.caller.get());
+            let mut around = called.enclosing.iter().chain(&called.call).chain([&top]);
+            if around.any(|key| self.0.contains(key)) {
+                return Ok(true);
+            }
+            next = called.caller;
+        }
+        Ok(false)
+    }
+}
+
+/// Who takes a message, given the oldest of each process id that wait for it: in the place of one that ends because another
+/// takes it comes the next of its process id, if there is one.
+pub(crate) fn chosen<N: Copy, E>(
+    mut takers: Vec<(N, SubscriptionRow)>,
+    mut call_of: impl FnMut(InstanceKey) -> Result<Option<Call>, E>,
+    mut next: impl FnMut(&str, N) -> Result<Option<(N, SubscriptionRow)>, E>,
+) -> Result<Vec<(N, SubscriptionRow)>, E> {
+    if takers.len() < 2 {
+        return Ok(takers);
+    }
+    let mut ending = Ending::of(takers.iter().map(|(_, open)| open));
+    let mut at = 0;
+    while let Some((number, open)) = takers.get(at) {
+        if !ending.ends(open.instance, &mut call_of)? {
+            at += 1;
+            continue;
+        }
+        match next(&open.process_id, *number)? {
+            Some(other) => {
+                // It may end some that were looked at before.
+                if other.1.ends && ending.0.insert(other.1.owner) {
+                    at = 0;
+                }
+                let replaced = takers
+                    .iter_mut()
+                    .find(|(_, open)| open.process_id == other.1.process_id);
+                if let Some(place) = replaced {
+                    *place = other;
+                }
+            }
+            None => {
+                takers.remove(at);
+            }
+        }
+    }
+    Ok(takers)
 }
 
 /// What a commit needs to find in the instance table before its first write.

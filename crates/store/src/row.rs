@@ -27,6 +27,8 @@ pub struct InstanceRow {
     pub parent: Option<InstanceKey>,
     /// The call activity's element instance in the caller.
     pub parent_element: Option<ElementInstanceKey>,
+    /// What the call activity stands in, in the caller: the element instances around it.
+    pub enclosing: Vec<ElementInstanceKey>,
     /// How many callers are above it.
     pub depth: u32,
     /// The number of commits made for it; the first is 1.
@@ -135,6 +137,9 @@ pub struct SubscriptionRow {
     pub correlation_key: String,
     /// True if the first message ends the wait.
     pub once: bool,
+    /// True if it ends what lives inside `owner` as well: what was called from there does not take the same message or
+    /// signal.
+    pub ends: bool,
 }
 
 /// A message, being published or buffered.

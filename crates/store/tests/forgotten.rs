@@ -31,6 +31,7 @@ fn row(key: u64, parent: Option<u64>, sub_status: SubStatus) -> InstanceRow {
         business_key: Some("B".to_owned()),
         parent: parent.map(InstanceKey),
         parent_element: parent.map(|key| ElementInstanceKey(key + 1)),
+        enclosing: Vec::new(),
         depth: 0,
         revision: 1,
         sub_status,
@@ -82,6 +83,7 @@ fn everything(key: u64, parent: Option<u64>, sub_status: SubStatus) -> Vec<Write
                 message_name: "paid".into(),
                 correlation_key: key.to_string(),
                 once: true,
+                ends: false,
             },
             now,
         },
@@ -253,7 +255,8 @@ fn a_file_of_the_first_schema_is_brought_along() {
         }
         conn.execute_batch(
             "ALTER TABLE instances DROP COLUMN trimmed; ALTER TABLE user_tasks DROP COLUMN details; \
-                            ALTER TABLE messages DROP COLUMN sender; PRAGMA user_version = 1;",
+                            ALTER TABLE messages DROP COLUMN sender; ALTER TABLE instances DROP COLUMN enclosing; \
+                            ALTER TABLE subscriptions DROP COLUMN ends; PRAGMA user_version = 1;",
         )
         .unwrap();
     }

@@ -133,6 +133,7 @@ fn next(key: u64, revision: u64) -> Commit {
             business_key: None,
             parent: None,
             parent_element: None,
+            enclosing: Vec::new(),
             depth: 0,
             revision,
             sub_status: SubStatus::Suspended,

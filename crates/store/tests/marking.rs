@@ -59,6 +59,7 @@ impl Subject {
             business_key: None,
             parent: None,
             parent_element: None,
+            enclosing: Vec::new(),
             depth: 0,
             revision: 1,
             sub_status,

@@ -77,6 +77,7 @@ fn create_with(key: u64, state_bytes: usize) -> Write {
         business_key: None,
         parent: None,
         parent_element: None,
+        enclosing: Vec::new(),
         depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,

@@ -7,7 +7,7 @@ use tidegate_model::document::{Document, Element, NodeId};
 use tidegate_model::{Diagnostic, ElementIndex};
 
 use crate::compile::boxed_text;
-use crate::compile::reader::syntax_error;
+use crate::compile::reader::{syntax_error, unknown_functions};
 use crate::definition::{Definition, Flow, FlowIndex};
 use crate::text::Computed;
 
@@ -311,10 +311,13 @@ fn read_condition(document: &Document, flow: NodeId, diagnostics: &mut Vec<Diagn
         let diagnostic = syntax_error(text, &error, condition.position);
         diagnostics.push(diagnostic.element(document.get(flow).id()));
     };
-    boxed_text::read(text, language)
+    let read = boxed_text::read(text, language)
         .map_err(report)
         .or_else(|()| Computed::read("false", None))
-        .ok()
+        .ok()?;
+    let told = unknown_functions(&read, condition.position);
+    diagnostics.extend(told.map(|warning| warning.element(document.get(flow).id())));
+    Some(read)
 }
 
 fn attach(

@@ -8,7 +8,7 @@ use tidegate_model::{Diagnostic, ElementIndex};
 use crate::compile::collect::{FlowNode, collect};
 use crate::compile::reader::Part;
 use crate::compile::structure::Sound;
-use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure};
+use crate::compile::{CompileOptions, Reader, VENDORS, compensation, graph, structure, unread};
 use crate::definition::{Definition, ElementInfo};
 use crate::element::{Class, Correlations, Row, Shape, Trigger, WhenInterrupted};
 use crate::mapping;
@@ -46,18 +46,20 @@ pub(super) fn compile(
         elements.push(info);
     }
     let element = document.get(process);
+    let settings = super::settings::read(element, diagnostics);
+    unread::tell_of_process(element, settings.retention_ms.is_some(), diagnostics);
     let mut definition = Definition {
         process_id: element.id().unwrap_or_default().into(),
         name: element.name().map(Arc::from),
         version_tag: version_tag(element),
-        settings: super::settings::read(element, diagnostics),
+        settings,
         elements,
         flows: Vec::new(),
         starts: Vec::new(),
         correlations: correlations.messages(document),
         limits: options.limits,
         listeners: Vec::new(),
-        has_late_joins: false,
+        late_joins: 0,
         has_complex_gateways: false,
         has_data_joins: false,
         has_conditions: false,
@@ -74,10 +76,8 @@ pub(super) fn compile(
     if !sound.elements {
         return None;
     }
-    definition.has_late_joins = definition
-        .elements
-        .iter()
-        .any(|element| element.behaviour.shape() == Shape::Late);
+    let late = |element: &&ElementInfo| element.behaviour.shape() == Shape::Late;
+    definition.late_joins = definition.elements.iter().filter(late).count();
     let mut elements = definition.elements.iter();
     definition.has_complex_gateways = elements.any(|element| element.kind == "complexGateway");
     let mut behaviours = definition.elements.iter().map(|element| &element.behaviour);
@@ -147,7 +147,7 @@ fn read(
         start_quantity = quantity(&mut reader, "startQuantity");
         completion_quantity = quantity(&mut reader, "completionQuantity");
     }
-    ignored(&mut reader);
+    unread::tell(&mut reader);
     let mapping = mapping::read(&mut reader);
     let behaviour = (node.row.read)(&mut reader)?;
     if when_interrupted != WhenInterrupted::Rerun && behaviour.job().is_none() {
@@ -156,6 +156,9 @@ fn read(
             "tidegate:interrupted has no effect here: the activity has no work of its own that could be interrupted",
             "remove it, or set it at the activity whose work it is about",
         );
+    }
+    if behaviour.job().is_none() {
+        crate::element::warn_of_retries(&mut reader);
     }
     let parts = std::mem::take(&mut reader.parts);
     let mut info = info(element, node.row, node.parent, behaviour);
@@ -175,29 +178,6 @@ fn read(
     info.when_interrupted = when_interrupted;
     info.is_for_compensation = is_for_compensation(element, node.row);
     Some((info, parts))
-}
-
-/// Warns of what the tools put into a model that would run code of theirs and does not run here.
-fn ignored(reader: &mut Reader<'_>) {
-    const TAGS: [&str; 5] = [
-        "executionListener",
-        "executionListeners",
-        "taskListener",
-        "taskListeners",
-        "connector",
-    ];
-    let element = reader.element;
-    for extension in &element.extensions {
-        let is_of_tool = extension.namespace == Namespace::Zeebe || VENDORS.contains(&extension.namespace);
-        if is_of_tool && TAGS.contains(&extension.tag.as_str()) {
-            reader.warn_at(
-                extension.position,
-                "extension-ignored",
-                &format!("the `{}` is not run", extension.tag),
-                "model what it does as an activity, or remove it",
-            );
-        }
-    }
 }
 
 fn info(

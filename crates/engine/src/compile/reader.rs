@@ -353,9 +353,13 @@ impl<'a> Reader<'a> {
 
     /// Reads a text that may be marked as an expression.
     pub(crate) fn text(&mut self, text: &str, position: Position) -> Option<Text> {
-        Text::read(text)
+        let read = Text::read(text)
             .map_err(|error| self.syntax(text, &error, position))
-            .ok()
+            .ok()?;
+        if let Text::Computed(computed) = &read {
+            self.tell_unknown(computed, position);
+        }
+        Some(read)
     }
 
     /// Reads an attribute of an extension whose text may be marked as an expression. None if it was refused; inside,
@@ -376,9 +380,18 @@ impl<'a> Reader<'a> {
     ) -> Option<Computed> {
         let document = self.document;
         let language = language.or_else(|| document.get(document.root()).attribute("expressionLanguage"));
-        boxed_text::read(text, language)
+        let read = boxed_text::read(text, language)
             .map_err(|error| self.syntax(text, &error, position))
-            .ok()
+            .ok()?;
+        self.tell_unknown(&read, position);
+        Some(read)
+    }
+
+    fn tell_unknown(&mut self, computed: &Computed, position: Position) {
+        let told = unknown_functions(computed, position);
+        let element = self.element.id();
+        self.diagnostics
+            .extend(told.map(|warning| warning.element(element)));
     }
 
     /// The data objects and properties that stand in the element.
@@ -413,15 +426,37 @@ impl<'a> Reader<'a> {
     pub(crate) fn feel(&mut self, text: &str, position: Position) -> Option<Computed> {
         let bare = text.trim();
         let bare = bare.strip_prefix('=').unwrap_or(bare);
-        Computed::feel(bare)
+        let read = Computed::feel(bare)
             .map_err(|error| self.syntax(text, &error, position))
-            .ok()
+            .ok()?;
+        self.tell_unknown(&read, position);
+        Some(read)
     }
 
     fn syntax(&mut self, text: &str, error: &SyntaxError, position: Position) {
         self.diagnostics
             .push(syntax_error(text, error, position).element(self.element.id()));
     }
+}
+
+/// Warnings of functions that do not exist: a call of one gives null, which nobody would see.
+pub(super) fn unknown_functions(
+    computed: &Computed,
+    position: Position,
+) -> impl Iterator<Item = Diagnostic> + use<> {
+    let unknown: Vec<String> = computed
+        .unknown_functions()
+        .into_iter()
+        .map(|name| {
+            let shown: String = name.chars().take(80).collect();
+            format!("there is no function `{shown}`: a call of it gives null")
+        })
+        .collect();
+    unknown.into_iter().map(move |message| {
+        Diagnostic::warning("function-unknown", message)
+            .hint("use one of those in docs/feel.md, or let a worker make the value")
+            .at(position)
+    })
 }
 
 /// The diagnostic of an expression that cannot be read.

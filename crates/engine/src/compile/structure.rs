@@ -3,6 +3,7 @@
 use tidegate_model::document::{Document, NodeId, Position};
 use tidegate_model::{Diagnostic, ElementIndex};
 
+use crate::compile::quantity;
 use crate::definition::{Definition, ElementInfo, StarterTrigger};
 
 /// What could be read of a process. A rule whose finding would follow from what could not is left out.
@@ -51,6 +52,7 @@ pub(super) fn check(
         }
     }
     if sound.elements && sound.flows && sound.kinds {
+        checker.enough_tokens(definition, diagnostics);
         checker.reachable(definition, &scopes.top, diagnostics);
     }
 }
@@ -279,11 +281,21 @@ impl Checker<'_> {
             [] => {
                 let starts = implicit_starts(definition, inside);
                 if starts.is_empty() && self.sound.kinds {
-                    let finding = error(
-                        "sub-process-without-start",
-                        "nothing in the sub-process can begin",
-                        "add a start event",
-                    );
+                    // What is left waits for tokens that go round, and none is there.
+                    let begins_by_flow =
+                        |index: &ElementIndex| !definition.element(*index).incoming.is_empty();
+                    let finding = match inside.iter().any(begins_by_flow) {
+                        true => error(
+                            "sub-process-without-start",
+                            "nothing in the sub-process can begin",
+                            "add a start event",
+                        ),
+                        false => warning(
+                            "sub-process-empty",
+                            "there is nothing to do in the sub-process: it completes at once",
+                            "put the steps into it, or make it a task",
+                        ),
+                    };
                     self.report(info, element, finding, diagnostics);
                 }
                 starts
@@ -296,6 +308,22 @@ impl Checker<'_> {
                 );
                 self.report(info, element, finding, diagnostics);
                 Vec::new()
+            }
+        }
+    }
+
+    /// Warns of activities that wait for more tokens than can come.
+    fn enough_tokens(&self, definition: &Definition, diagnostics: &mut Vec<Diagnostic>) {
+        for (element, most) in quantity::most_tokens(definition).into_iter().enumerate() {
+            let info = &definition.elements[element];
+            let wanted = info.start_quantity;
+            if let Some(most) = most.filter(|most| wanted > 1 && *most < u64::from(wanted)) {
+                let finding = Diagnostic::warning(
+                    "start-quantity-out-of-reach",
+                    format!("it begins with {wanted} tokens, and at most {most} can come: it waits for ever"),
+                )
+                .hint("lower its `startQuantity`, or lead more flows to it");
+                self.report(info, element, finding, diagnostics);
             }
         }
     }

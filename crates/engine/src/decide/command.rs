@@ -10,6 +10,7 @@ use crate::element::{INTERRUPTED, WhenInterrupted};
 use crate::event::{Event, Resume};
 use crate::state::{ElementInstance, Phase, Stage};
 use crate::text::Failure;
+use crate::timer::Period;
 
 /// Tries that a retried job gets where nobody says otherwise.
 const RETRIES_ON_RETRY: u32 = 1;
@@ -298,6 +299,16 @@ impl<'a> Turn<'a> {
             | Stage::Joined { .. } => 0,
         };
         let (element, retries) = (state.element, retries.unwrap_or(left));
+        // Who says that it failed may say when to try again; the model says it otherwise.
+        let rest = match retry_at {
+            None if retries > 0 => self.rest_of(job, state, retries),
+            _ => Ok(None),
+        };
+        let (rest, unclear) = match rest {
+            Ok(rest) => (rest, None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let retry_at = retry_at.or(rest.map(|rest| rest.after(self.now)));
         self.event(Event::JobFailed {
             key: job,
             element,
@@ -313,8 +324,22 @@ impl<'a> Turn<'a> {
                 message,
             };
             self.incident(job, element, Resume::Job, failure);
+        } else if let Some(failure) = unclear {
+            self.incident(job, element, Resume::Job, *failure);
         }
         Ok(())
+    }
+
+    /// How long the model lets a failed job rest.
+    fn rest_of(
+        &self,
+        job: ElementInstanceKey,
+        state: &ElementInstance,
+        left: u32,
+    ) -> Result<Option<Period>, Box<Failure>> {
+        let scope = self.visible(job, Some(&state.variables));
+        let spec = self.definition.element(state.element).behaviour.job();
+        spec.map_or(Ok(None), |spec| spec.rest(left, &scope))
     }
 
     /// What the model says about the work of a job that was interrupted.

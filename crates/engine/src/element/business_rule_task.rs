@@ -49,5 +49,6 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
     let headers = given
         .into_iter()
         .filter_map(|(name, value)| Some((Arc::from(name), value?.into())));
-    Some(job::JobTask::boxed(JobSpec::fixed(DECISION, headers.collect())))
+    let headers = headers.collect();
+    JobSpec::fixed(reader, DECISION, headers).map(job::JobTask::boxed)
 }

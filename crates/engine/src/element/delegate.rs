@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_model::document::{Element, Extension, NodeId};
 
 use crate::compile::{Reader, VENDORS};
-use crate::element::{JobSpec, job};
+use crate::element::JobSpec;
 
 /// The attributes that name Java code.
 const ATTRIBUTES: [&str; 3] = ["class", "delegateExpression", "expression"];
@@ -31,8 +31,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: NodeId) -> Option<Option<JobSp
         return Some(reader.refuse("java-delegate", &message, &hint));
     };
     let headers = fields(reader, element);
-    let retries = job::vendor_retries(reader);
-    Some(Some(JobSpec::fixed(job_type, headers).with_retries(retries)))
+    Some(JobSpec::fixed(reader, job_type, headers))
 }
 
 /// A class name as it is, and what is inside of `${…}` or `#{…}`.

@@ -6,9 +6,12 @@ use tidegate_model::document::{Extension, Namespace, NodeId};
 
 use crate::compile::{Reader, VENDORS};
 use crate::decide::Turn;
+use crate::element::retry::{self, RetryCycle};
 use crate::element::{Active, Behaviour, delegate};
 use crate::event::Event;
 use crate::text::{Failure, Text};
+use crate::timer::Period;
+use crate::visible::Visible;
 
 /// Tries that a job has where the model does not say.
 const DEFAULT_RETRIES: u32 = 3;
@@ -18,6 +21,7 @@ const DEFAULT_RETRIES: u32 = 3;
 pub(crate) struct JobSpec {
     pub(crate) job_type: Text,
     retries: Option<Text>,
+    cycle: Option<RetryCycle>,
     pub(crate) headers: Arc<[(Arc<str>, Arc<str>)]>,
 }
 
@@ -34,18 +38,26 @@ impl JobTask {
 }
 
 impl JobSpec {
-    /// A job of a fixed type.
-    pub(crate) fn fixed(job_type: &str, headers: Vec<(Arc<str>, Arc<str>)>) -> Self {
-        Self {
+    /// A job of a fixed type. None if what the element says of its tries was refused.
+    pub(crate) fn fixed(
+        reader: &mut Reader<'_>,
+        job_type: &str,
+        headers: Vec<(Arc<str>, Arc<str>)>,
+    ) -> Option<Self> {
+        Some(Self {
             job_type: Text::Literal(job_type.into()),
             retries: None,
+            cycle: retry::read(reader)?,
             headers: headers.into(),
-        }
+        })
     }
 
-    /// A job of a fixed type with tries of its own.
-    pub(super) fn with_retries(self, retries: Option<Text>) -> Self {
-        Self { retries, ..self }
+    /// How long the job rests after a failure that leaves so many tries, where the model says so.
+    pub(crate) fn rest(&self, left: u32, scope: &Visible<'_>) -> Result<Option<Period>, Box<Failure>> {
+        match &self.cycle {
+            Some(cycle) => Ok(cycle.now(scope)?.rest(left)),
+            None => Ok(None),
+        }
     }
 
     /// Reads `zeebe:taskDefinition`, or the external task or Java code of the Java engines. None if neither is there; inside, none
@@ -70,23 +82,14 @@ impl JobSpec {
             return Some(missing_type(reader));
         }
         let position = reader.element.position;
-        let retries = vendor_retries(reader);
-        Some(reader.text(topic, position).map(|job_type| Self {
+        let (job_type, cycle) = (reader.text(topic, position), retry::read(reader));
+        Some(job_type.zip(cycle).map(|(job_type, cycle)| Self {
             job_type,
-            retries,
+            retries: None,
+            cycle,
             headers: Vec::new().into(),
         }))
     }
-}
-
-/// The tries of `failedJobRetryTimeCycle`: `R3/PT10M` has three.
-pub(super) fn vendor_retries(reader: &Reader<'_>) -> Option<Text> {
-    let cycle = VENDORS
-        .iter()
-        .find_map(|vendor| reader.element.extension(vendor, "failedJobRetryTimeCycle"))?;
-    let count = cycle.text.trim().strip_prefix('R')?.split('/').next()?;
-    count.parse::<u32>().ok()?;
-    Some(Text::Literal(count.into()))
 }
 
 fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec> {
@@ -105,7 +108,8 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
             "write a whole number, or an expression that gives one",
         );
     }
-    let (job_type, retries) = (job_type?, retries?);
+    let cycle = retry::read(reader);
+    let (job_type, retries, cycle) = (job_type?, retries?, cycle?);
     let headers = reader.element.extension(&Namespace::Zeebe, "taskHeaders");
     let headers = headers
         .into_iter()
@@ -119,6 +123,7 @@ fn read_zeebe(reader: &mut Reader<'_>, definition: &Extension) -> Option<JobSpec
     Some(JobSpec {
         job_type,
         retries,
+        cycle,
         headers: headers.collect(),
     })
 }
@@ -144,9 +149,10 @@ impl Behaviour for JobTask {
                 Some(job_type.ok_or_else(|| computed.nothing("the job type", &scope))?)
             }
         };
-        let retries = match &self.job.retries {
-            None => DEFAULT_RETRIES,
-            Some(text) => {
+        let retries = match (&self.job.retries, &self.job.cycle) {
+            (None, None) => DEFAULT_RETRIES,
+            (None, Some(cycle)) => cycle.now(&scope)?.tries,
+            (Some(text), _) => {
                 let retries = text.string("the retries", &scope)?.unwrap_or_default();
                 retries.trim().parse().map_err(|_| {
                     let message =

@@ -64,7 +64,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Box<dyn Behaviour>> {
         if let Some(variable) = reader.vendor_attribute("resultVariable") {
             headers.push(("resultVariable".into(), variable.into()));
         }
-        return Some(job::JobTask::boxed(JobSpec::fixed(SCRIPT, headers)));
+        return JobSpec::fixed(reader, SCRIPT, headers).map(job::JobTask::boxed);
     }
     let language = if format.is_empty() {
         "no script format".to_owned()

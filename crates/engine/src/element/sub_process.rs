@@ -23,6 +23,9 @@ impl Behaviour for SubProcess {
             let key = turn.spawn(start, me.key);
             turn.then(Step::Activate(key));
         }
+        if me.info.starts.is_empty() {
+            turn.then(Step::Complete(me.key));
+        }
         Ok(())
     }
 

@@ -17,6 +17,9 @@ pub(super) const TABLE: &[BuiltIn] = &[
         context_put,
     ),
     row("context merge", &[&["contexts"]], context_merge),
+    // Their names before they came into the standard.
+    row("put", &[&["context", "key", "value"]], context_put),
+    row("put all", &[&["contexts"]], context_merge),
 ];
 
 fn get_value(_: &mut Machine<'_>, arguments: &[Value]) -> Outcome {

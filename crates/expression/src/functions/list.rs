@@ -30,6 +30,9 @@ pub(super) const TABLE: &[BuiltIn] = &[
     row("union", &[&["list"]], union),
     row("distinct values", &[&["list"]], distinct_values),
     row("flatten", &[&["list"]], flatten),
+    // Not of the standard, but common in models.
+    row("duplicate values", &[&["list"]], duplicate_values),
+    row("partition", &[&["list", "size"]], partition),
 ];
 
 fn list_contains(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
@@ -242,6 +245,47 @@ fn distinct_values(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
         [list] => distinct(machine, items(list).iter()),
         _ => Ok(Value::Null),
     }
+}
+
+/// One of each group of equal items that has more than one.
+fn duplicate_values(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
+    let [list] = arguments else {
+        return Ok(Value::Null);
+    };
+    if list.is_null() {
+        return Ok(Value::Null);
+    }
+    let items = items(list);
+    let mut out: Vec<Value> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        machine.step(items.len() as u64 / 4 + 1)?;
+        machine.weigh(item)?;
+        let is_same = |other: &Value| equal(other, item) == Some(true);
+        let before = items.iter().take(at).any(is_same);
+        if before && !out.iter().any(is_same) {
+            out.push(item.clone());
+        }
+    }
+    machine.list(out)
+}
+
+/// Lists of so many items each; the last one has what is left.
+fn partition(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
+    let [list, Value::Number(size)] = arguments else {
+        return Ok(Value::Null);
+    };
+    let size = size.rescale(0, Rounding::Down).and_then(|size| size.to_i64());
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let Some(size) = size.filter(|size| *size > 0 && !list.is_null()) else {
+        return Ok(Value::Null);
+    };
+    let mut out = Vec::new();
+    for part in items(list).chunks(size) {
+        machine.step(part.len() as u64 + 1)?;
+        machine.room_for_items(out.len() + part.len() + 1)?;
+        out.push(machine.list(part.to_vec())?);
+    }
+    machine.list(out)
 }
 
 fn flatten(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {

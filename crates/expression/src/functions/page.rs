@@ -176,7 +176,10 @@ fn page() -> String {
     write!(
         page,
         "\n## What is missing\n\nOf the {} functions of DMN 1.5, {present} are there; missing: {missing}. Functions of Java \
-         (`external`) are not called.\n",
+         (`external`) are not called.\n\nOf what Camunda 8 has beyond the standard, missing: `assert`, `random number`, `uuid`. An \
+         expression gives the same each time it is evaluated with the same values, so that an instance can be replayed: let \
+         a worker make what is random. A call of a function that does not exist is told as a warning when the model is \
+         deployed, and gives null.\n",
         listed.len()
     )
     .expect("a string takes everything");

@@ -37,6 +37,8 @@ pub(super) const TABLE: &[BuiltIn] = &[
     // Not of the standard, but common in models.
     item_row("trim", &[&["string"]], trim),
     item_row("is blank", &[&["string"]], is_blank),
+    item_row("extract", &[&["string", "pattern", "flags?"]], extract),
+    item_row("to base64", &[&["value"]], to_base64),
 ];
 
 fn substring(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
@@ -224,6 +226,49 @@ fn split(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
         parts.push(Value::from(part));
     }
     machine.list(parts)
+}
+
+/// Every part of the text that the pattern matches.
+fn extract(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
+    let (text, regex, set) = match arguments {
+        [Value::String(text), Value::String(regex), rest @ ..] if rest.len() <= 1 => {
+            (text, regex, flags(rest.first()))
+        }
+        _ => return Ok(Value::Null),
+    };
+    let Some(set) = set else { return Ok(Value::Null) };
+    let Some(regex) = pattern(machine, regex, set)? else {
+        return Ok(Value::Null);
+    };
+    machine.step(text.len() as u64 / 16)?;
+    let mut parts = Vec::new();
+    for part in regex.find_iter(text) {
+        machine.step(1)?;
+        machine.room_for_items(parts.len() + 1)?;
+        parts.push(Value::from(part.as_str()));
+    }
+    machine.list(parts)
+}
+
+/// The bytes of the text in UTF-8, in base 64 with its padding.
+fn to_base64(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let [Value::String(text)] = arguments else {
+        return Ok(Value::Null);
+    };
+    machine.step(text.len() as u64 / 16)?;
+    machine.room(text.len() / 3 * 4 + 4)?;
+    let mut out = String::new();
+    for bytes in text.as_bytes().chunks(3) {
+        let all = bytes.iter().chain(&[0, 0]).take(3);
+        let group = all.fold(0_usize, |group, byte| group << 8 | usize::from(*byte));
+        for place in 0..4 {
+            let digit = DIGITS.get(group >> (18 - 6 * place) & 63);
+            let digit = digit.filter(|_| place <= bytes.len());
+            out.push(digit.map_or('=', |digit| char::from(*digit)));
+        }
+    }
+    machine.string(out)
 }
 
 fn trim(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome {

@@ -759,6 +759,7 @@ fn translate(
                     message_name: subscription.message_name,
                     correlation_key: subscription.correlation_key,
                     once: subscription.once,
+                    ends: subscription.ends,
                 },
                 now,
             }),

@@ -97,6 +97,7 @@ impl Emitted<'_> {
         new.sub_status = SubStatus::Pending;
         new.parent = Some(row.key);
         new.parent_element = Some(child.owner);
+        new.enclosing = child.enclosing;
         new.depth = row.depth + 1;
         let stimulus = Stimulus::Start {
             instance: child.instance,

@@ -289,6 +289,7 @@ pub(super) fn new_row(
         business_key,
         parent: None,
         parent_element: None,
+        enclosing: Vec::new(),
         depth: 0,
         revision: 0,
         sub_status: SubStatus::Executing,

@@ -104,83 +104,157 @@ async fn case_151_the_same_code_inside_and_outside_is_caught_inside() {
     assert_eq!(paths, [1, 1, 0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn case_145_the_outer_of_two_interrupting_events_wins_and_one_path_is_taken() {
-    let stand = stand().await;
+/// Processes `p0`, `p1` and so on: each but the last calls the next, which waits for a worker. `host` makes the activity with
+/// the call in it; every level has event `b` attached to it, which leads to `interrupted`.
+async fn nested(stand: &Stand, levels: usize, host: &impl Fn(&str) -> String, event: &str, more: &str) {
+    let last = format!(r#"<startEvent id="s"/>{}<endEvent id="e"/>"#, work("work"));
     stand
-        .deploy(model(
-            "inner",
-            "",
-            &format!(r#"<startEvent id="s"/>{}"#, work("work")),
-            "s>work",
-        ))
+        .deploy(model(&format!("p{}", levels - 1), "", &last, "s>work>e"))
         .await;
-    let level = |called: &str| {
-        format!(
-            r#"<startEvent id="s"/>{}{}<endEvent id="e"/><endEvent id="interrupted"/>"#,
-            call("call", called),
-            boundary("b", "call", ON_MESSAGE)
-        )
-    };
-    stand
-        .deploy(model(
-            "middle",
-            MESSAGE,
-            &level("inner"),
-            "s>call>e b>interrupted",
-        ))
-        .await;
-    stand
-        .deploy(model(
-            "outer",
-            MESSAGE,
-            &level("middle"),
-            "s>call>e b>interrupted",
-        ))
-        .await;
-    let outer = stand.start("outer", r#"{"key": "k"}"#).await.instance;
-    // The job is there once every level waits.
-    let job = stand.job("work").await;
-    stand.publish("go", "k", "{}").await;
-    stand.finished(outer).await;
-    assert_eq!(stand.times(outer, "ElementCompleted interrupted").await, 1);
-    assert_eq!(stand.times(outer, "ElementCompleted e").await, 0);
-    stand
-        .until(job.instance, |d| d.row.sub_status.is_finished())
-        .await;
-    // The middle one is another process and takes the message too; whether it is told to end before or after that, it
-    // takes no second way, what it called does nothing more, and nothing of it is left.
-    for (process, never) in [("middle", "e"), ("inner", "work")] {
-        let rows = stand
-            .runtime
-            .instances(InstanceFilter::default(), Page::first(10))
-            .await
-            .unwrap();
-        let row = rows
-            .iter()
-            .find(|row| &*row.process_id == process)
-            .expect(process);
-        assert_eq!(
-            stand.times(row.key, &format!("ElementCompleted {never}")).await,
-            0,
-            "{process}"
+    for level in (0..levels - 1).rev() {
+        let body = format!(
+            r#"<startEvent id="s"/>{}<boundaryEvent id="b" attachedToRef="host" {more}>{event}</boundaryEvent>
+               <endEvent id="e"/><endEvent id="interrupted"/>"#,
+            host(&format!("p{}", level + 1))
         );
-    }
-    for process in ["outer", "middle", "inner"] {
-        let statuses = statuses(&stand, process).await;
-        assert!(
-            statuses.len() == 1 && statuses[0].is_finished(),
-            "{process}: {statuses:?}"
-        );
-    }
-    assert!(
+        let beside = format!(r#"{MESSAGE}<signal id="si" name="go"/>"#);
         stand
-            .runtime
-            .incidents(Default::default(), Page::first(1))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+            .deploy(model(
+                &format!("p{level}"),
+                &beside,
+                &body,
+                "s>host>e b>interrupted",
+            ))
+            .await;
+    }
+}
+
+/// The instance of each level, the outermost first, where each level has one.
+async fn levels(stand: &Stand) -> Vec<tidegate::store::InstanceRow> {
+    let page = Page::first(100);
+    let mut rows = stand
+        .runtime
+        .instances(InstanceFilter::default(), page)
+        .await
+        .unwrap();
+    rows.sort_by_key(|row| row.depth);
+    rows
+}
+
+/// Makes the activity with a call of this process in it.
+type Host = fn(&str) -> String;
+
+fn hosts() -> [(&'static str, Host); 4] {
+    [
+        ("a call", |called| call("host", called)),
+        ("a call in a sub-process", |called| {
+            let call = call("call", called);
+            let flow = flows("s1>call");
+            format!(r#"<subProcess id="host"><startEvent id="s1"/>{call}{flow}</subProcess>"#)
+        }),
+        ("a call in sub-processes", |called| {
+            let (call, flow) = (call("call", called), flows("s2>call"));
+            let deep = format!(r#"<subProcess id="deep"><startEvent id="s2"/>{call}{flow}</subProcess>"#);
+            let flow = flows("s1>deep");
+            format!(r#"<subProcess id="host"><startEvent id="s1"/>{deep}{flow}</subProcess>"#)
+        }),
+        ("a multi-instance of calls", |called| {
+            let one = r#"<multiInstanceLoopCharacteristics><loopCardinality>1</loopCardinality></multiInstanceLoopCharacteristics>"#;
+            call("host", called).replace("</callActivity>", &format!("{one}</callActivity>"))
+        }),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_145_the_outer_of_many_interrupting_events_wins_and_one_path_is_taken() {
+    for (name, host) in hosts() {
+        for depth in 3..=5 {
+            let what = format!("{name}, {depth} levels");
+            let stand = stand().await;
+            nested(&stand, depth, &host, ON_MESSAGE, "").await;
+            let outer = stand.start("p0", r#"{"key": "k"}"#).await.instance;
+            // The job is there once every level waits.
+            let job = stand.job("work").await;
+            let published = stand.publish("go", "k", "{}").await;
+            assert_eq!(published.delivered_to, [outer], "{what}");
+            stand.finished(outer).await;
+            stand
+                .until(job.instance, |d| d.row.sub_status.is_finished())
+                .await;
+            let rows = levels(&stand).await;
+            assert_eq!(rows.len(), depth, "{what}");
+            for row in &rows {
+                let is_outer = row.key == outer;
+                let wanted = if is_outer {
+                    SubStatus::Finished
+                } else {
+                    SubStatus::Cancelled
+                };
+                assert_eq!(row.sub_status, wanted, "{what}: {}", row.process_id);
+                let events = stand.events(row.key).await;
+                let taken = events
+                    .iter()
+                    .filter(|event| event.starts_with("MessageCorrelated"));
+                assert_eq!(taken.count(), usize::from(is_outer), "{what}: {}", row.process_id);
+                let ends = ["interrupted", "e"].map(|end| format!("ElementCompleted {end}"));
+                let ends = ends.map(|end| events.contains(&end));
+                assert_eq!(ends, [is_outer, false], "{what}: {}", row.process_id);
+            }
+            let incidents = stand.runtime.incidents(Default::default(), Page::first(1)).await;
+            assert!(incidents.unwrap().is_empty(), "{what}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_145_the_outer_of_many_events_wins_by_a_signal_too() {
+    for (name, host) in hosts() {
+        let stand = stand().await;
+        nested(&stand, 4, &host, r#"<signalEventDefinition signalRef="si"/>"#, "").await;
+        let outer = stand.start("p0", "{}").await.instance;
+        let job = stand.job("work").await;
+        let signal = tidegate::api::SignalRequest {
+            name: "go".to_owned(),
+            variables: tidegate::model::Variables::new(),
+            tenant: None,
+            actor: "test".to_owned(),
+            source: None,
+        };
+        stand.runtime.broadcast(signal).await.unwrap();
+        stand.finished(outer).await;
+        stand
+            .until(job.instance, |d| d.row.sub_status.is_finished())
+            .await;
+        for row in levels(&stand).await {
+            let caught = stand.times(row.key, "SignalCaught b").await;
+            let wanted = usize::from(row.key == outer);
+            assert_eq!(caught, wanted, "{name}: {}", row.process_id);
+            let paths = stand.times(row.key, "ElementCompleted interrupted").await;
+            assert_eq!(paths, wanted, "{name}: {}", row.process_id);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_145_events_that_interrupt_nothing_come_on_every_level() {
+    for (name, host) in hosts() {
+        let stand = stand().await;
+        nested(&stand, 4, &host, ON_MESSAGE, r#"cancelActivity="false""#).await;
+        let outer = stand.start("p0", r#"{"key": "k"}"#).await.instance;
+        let job = stand.job("work").await;
+        let published = stand.publish("go", "k", "{}").await;
+        assert_eq!(published.delivered_to.len(), 3, "{name}");
+        let variables = tidegate::model::Variables::new();
+        let done = stand.runtime.complete_job(job.job, &job.lease_token, variables);
+        done.await.unwrap();
+        stand.finished(outer).await;
+        for row in &levels(&stand).await[..3] {
+            for end in ["interrupted", "e"] {
+                let times = stand.times(row.key, &format!("ElementCompleted {end}")).await;
+                assert_eq!(times, 1, "{name}: {} {end}", row.process_id);
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use super::rows::*;
 use super::{Make, Subject, at, failure_of};
 use crate::commit::{Delivery, Outcome, Write};
 use crate::error::ErrorKind;
-use crate::row::{Awaited, SubscriptionRow};
+use crate::row::{Awaited, InstanceRow, SubscriptionRow};
 
 /// Who took which message: (message, owner).
 fn taken(outcome: &Outcome) -> Vec<(u64, u64)> {
@@ -229,6 +229,105 @@ pub fn a_replaced_subscription_is_gone(make: Make<'_>) {
     again.correlation_key = "44".to_owned();
     assert_eq!(taken(&subject.write(vec![subscribe(again, 0)])), [(52, 5)]);
     assert_eq!(taken(&subject.write(vec![publish(message(53), 0)])), []);
+}
+
+/// An outer instance, a called one and one called by that, with the element instances 10, 20 and 30 as owners of what they
+/// wait for; the first call stands in a sub-process (11), the second at the top.
+fn called() -> Vec<Write> {
+    let row = |key: u64, parent: Option<(u64, u64)>, enclosing: &[u64]| {
+        let row = InstanceRow {
+            parent: parent.map(|(caller, _)| InstanceKey(caller)),
+            parent_element: parent.map(|(_, call)| ElementInstanceKey(call)),
+            enclosing: enclosing.iter().map(|key| ElementInstanceKey(*key)).collect(),
+            ..instance(key)
+        };
+        Write::CreateInstance {
+            row: Box::new(row),
+            state: None,
+        }
+    };
+    vec![
+        row(1, None, &[]),
+        row(2, Some((1, 12)), &[11]),
+        row(3, Some((2, 20)), &[]),
+    ]
+}
+
+/// What waits in an instance of [`called`].
+fn waits_in(instance: u64, owner: u64, process_id: &str, ends: bool) -> SubscriptionRow {
+    SubscriptionRow {
+        instance: InstanceKey(instance),
+        ends,
+        ..subscription(owner, process_id)
+    }
+}
+
+/// A message that ends a call, or what the call stands in, is not taken by what was called from there, however deep: another
+/// instance of that process takes it instead. One that ends nothing is taken by all.
+pub fn what_ends_by_a_message_does_not_take_it(make: Make<'_>) {
+    // The owner of the outer wait: the call activity, the sub-process around it, the instance's own key.
+    for outer in [12, 11, 1] {
+        let mut subject = Subject::new(make);
+        subject.write(called());
+        let waits = [
+            waits_in(1, outer, "outer", true),
+            waits_in(2, 20, "middle", true),
+            waits_in(3, 30, "inner", false),
+            subscription(40, "inner"),
+        ];
+        subject.write(waits.map(|row| subscribe(row, 0)).to_vec());
+        subject = subject.reopen();
+        let outcome = subject.write(vec![publish(message(50), 1)]);
+        assert_eq!(taken(&outcome), [(50, outer), (50, 40)]);
+        // They wait still: whoever took it may find that it was too late for it.
+        let outcome = subject.write(vec![publish(message(51), 1)]);
+        assert_eq!(taken(&outcome), [(51, 20)]);
+    }
+    let subject = Subject::new(make);
+    subject.write(called());
+    let waits = [
+        waits_in(1, 12, "outer", false),
+        waits_in(2, 20, "middle", false),
+        waits_in(3, 30, "inner", false),
+        // Attached to something else.
+        waits_in(1, 13, "beside", true),
+    ];
+    subject.write(waits.map(|row| subscribe(row, 0)).to_vec());
+    let outcome = subject.write(vec![publish(message(50), 1)]);
+    assert_eq!(taken(&outcome), [(50, 12), (50, 20), (50, 30), (50, 13)]);
+}
+
+/// The same for a signal.
+pub fn what_ends_by_a_signal_does_not_take_it(make: Make<'_>) {
+    let subject = Subject::new(make);
+    subject.write(called());
+    let waits = [
+        waits_in(3, 30, "inner", true),
+        waits_in(2, 20, "middle", true),
+        waits_in(1, 11, "outer", true),
+        subscription(40, "inner"),
+    ];
+    let signals = waits.map(|row| SubscriptionRow {
+        awaited: Awaited::Signal,
+        correlation_key: String::new(),
+        ..row
+    });
+    subject.write(signals.map(|row| subscribe(row, 0)).to_vec());
+    let broadcast = Write::Broadcast {
+        tenant: Arc::from(TENANT),
+        name: "paid".to_owned(),
+        variables: "{}".to_owned(),
+        except: None,
+        from: None,
+        now: at(1),
+    };
+    let outcome = subject.write(vec![broadcast]);
+    let takers: Vec<_> = outcome
+        .deliveries
+        .iter()
+        .map(|delivery| delivery.instance)
+        .collect();
+    assert_eq!(takers, [InstanceKey(1), InstanceKey(1_040)]);
 }
 
 /// A payload that is no JSON object is refused at its publication, where it harms nobody else.

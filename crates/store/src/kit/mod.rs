@@ -78,6 +78,8 @@ macro_rules! conformance {
             instances::the_journal_is_read_in_pages
             messages::a_message_finds_its_subscription
             messages::a_message_is_taken_once_for_each_process_id
+            messages::what_ends_by_a_message_does_not_take_it
+            messages::what_ends_by_a_signal_does_not_take_it
             messages::a_signal_goes_to_all_who_wait
             messages::the_oldest_subscription_takes_the_message
             messages::a_subscription_takes_buffered_messages_oldest_first

@@ -23,6 +23,7 @@ pub(super) fn instance(key: u64) -> InstanceRow {
         business_key: None,
         parent: None,
         parent_element: None,
+        enclosing: Vec::new(),
         depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,
@@ -90,6 +91,7 @@ pub(super) fn subscription(owner: u64, process_id: &str) -> SubscriptionRow {
         message_name: Arc::from("paid"),
         correlation_key: "42".to_owned(),
         once: true,
+        ends: false,
     }
 }
 

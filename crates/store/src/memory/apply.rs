@@ -1,6 +1,7 @@
 //! What each write does. Nothing here can fail: `check` has looked before.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use tidegate_model::{
@@ -11,7 +12,7 @@ use super::failed;
 use super::tables::{Buffered, Instance, Tables, Value};
 use crate::commit::{Commit, CommitResult, Delivery, Outcome, Write};
 use crate::error::{Error, ErrorKind};
-use crate::matching::{delivery, signal_delivery, signal_variables, variables_of};
+use crate::matching::{Call, Ending, chosen, delivery, signal_delivery, signal_variables, variables_of};
 use crate::row::{
     Awaited, InstanceUpdate, JobRow, JobState, LeaseRequest, MessageRow, StimulusRow, SubscriptionRow,
     TimerRow,
@@ -263,6 +264,15 @@ impl Tables {
             .filter(|(_, open)| processes.insert(Arc::clone(&open.process_id)))
             .map(|(number, open)| (number, open.clone()))
             .collect();
+        let next = |process_id: &str, after: u64| {
+            let all =
+                self.subscriptions
+                    .takers(Awaited::Message, &row.tenant, &row.name, &row.correlation_key);
+            let mut others = all.filter(|(number, open)| *number > after && *open.process_id == *process_id);
+            Ok::<_, Infallible>(others.next().map(|(number, open)| (number, open.clone())))
+        };
+        let Ok(mut matched) = chosen(matched, |instance| self.call_of(instance), next);
+        matched.sort_by_key(|(number, _)| *number);
         for (number, open) in &matched {
             if open.once {
                 self.subscriptions.take(*number);
@@ -295,7 +305,12 @@ impl Tables {
             .filter(|(_, open)| except != Some(open.instance))
             .map(|(number, open)| (number, open.clone()))
             .collect();
+        let ending = Ending::of(takers.iter().map(|(_, open)| open));
         for (number, open) in takers {
+            let Ok(ends) = ending.ends(open.instance, |instance| self.call_of(instance));
+            if ends {
+                continue;
+            }
             if open.once {
                 self.subscriptions.take(number);
             }
@@ -312,6 +327,13 @@ impl Tables {
                 payload,
             });
         }
+    }
+
+    fn call_of(&self, instance: InstanceKey) -> Result<Option<Call>, Infallible> {
+        Ok(self
+            .instances
+            .get(&instance)
+            .and_then(|found| Call::of(found.row.clone())))
     }
 
     fn deliver(

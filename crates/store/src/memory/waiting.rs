@@ -114,6 +114,7 @@ mod tests {
             message_name: "m".into(),
             correlation_key: key.to_owned(),
             once: true,
+            ends: false,
         }
     }
 

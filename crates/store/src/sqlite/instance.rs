@@ -17,7 +17,7 @@ const RECOVERABLE: &str = "sub_status = 1 OR sub_status = 3 OR sub_status = 5";
 const WAITING: &str = "sub_status = 0 OR sub_status = 4";
 
 const COLUMNS: &str = "key, definition, process_id, version, tenant, business_key, parent, revision, sub_status, \
-                       incident_count, attempts, started_at, ended_at, parent_element, depth";
+                       incident_count, attempts, started_at, ended_at, parent_element, depth, enclosing";
 
 /// Creates the row. False if the key is taken: then nothing was written.
 pub(super) fn create(
@@ -32,8 +32,9 @@ pub(super) fn create(
         .prepare_cached(
             "INSERT INTO instances (key, revision, sub_status, incident_count, attempts, state_revision, is_split, \
              ended_at, started_at, definition, version, parent, process_id, tenant, business_key, state, \
-             parent_element, depth) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (key) DO NOTHING",
+             parent_element, depth, enclosing) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+             ON CONFLICT (key) DO NOTHING",
         )?
         .execute(params![
             row.key.get() as i64,
@@ -54,6 +55,7 @@ pub(super) fn create(
             if is_split { None } else { state },
             row.parent_element.map(|key| key.get() as i64),
             row.depth,
+            bytes_of(&row.enclosing),
         ])?;
     if created == 0 {
         return Ok(false);
@@ -174,13 +176,13 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
     ))?;
     let found = statement
         .query_row(params![key.get() as i64], |row| {
-            let state: Option<Vec<u8>> = row.get(17)?;
+            let state: Option<Vec<u8>> = row.get(18)?;
             Ok((
                 read(row)?,
-                row.get::<_, i64>(15)? as u64,
-                row.get::<_, bool>(16)?,
+                row.get::<_, i64>(16)? as u64,
+                row.get::<_, bool>(17)?,
                 state,
-                row.get::<_, i64>(18)? as u64,
+                row.get::<_, i64>(19)? as u64,
             ))
         })
         .optional()?;
@@ -304,6 +306,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
             .get::<_, Option<i64>>(13)?
             .map(|key| ElementInstanceKey(key as u64)),
         depth: row.get(14)?,
+        enclosing: keys_of(row.get(15)?),
         revision: row.get::<_, i64>(7)? as u64,
         sub_status: SubStatus::from_code(code)
             .ok_or(rusqlite::Error::IntegralValueOutOfRange(8, i64::from(code)))?,
@@ -312,4 +315,16 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
         started_at: Timestamp::from_ms(row.get(11)?),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Timestamp::from_ms),
     })
+}
+
+/// Most instances are called by nobody, or from the top of a process: they have no bytes.
+fn bytes_of(keys: &[ElementInstanceKey]) -> Option<Vec<u8>> {
+    (!keys.is_empty()).then(|| keys.iter().flat_map(|key| key.get().to_be_bytes()).collect())
+}
+
+fn keys_of(bytes: Option<Vec<u8>>) -> Vec<ElementInstanceKey> {
+    let bytes = bytes.unwrap_or_default();
+    let keys = bytes.as_chunks().0.iter();
+    keys.map(|key| ElementInstanceKey(u64::from_be_bytes(*key)))
+        .collect()
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables};
 
 use super::error::Trouble;
-use super::queue;
 use super::totals::Totals;
+use super::{instance, queue};
 use crate::commit::{Delivery, Outcome};
-use crate::matching::{delivery, variables_of};
+use crate::matching::{Call, chosen, delivery, variables_of};
 use crate::row::{Awaited, MessageRow, SubscriptionRow};
 
 pub(super) fn subscribe(
@@ -29,7 +29,7 @@ pub(super) fn subscribe(
     } else {
         conn.prepare_cached(
             "INSERT OR REPLACE INTO subscriptions (owner, element, instance, process_id, tenant, message_name, \
-             correlation_key, once, is_signal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+             correlation_key, once, is_signal, ends) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             row.owner.get() as i64,
@@ -40,7 +40,8 @@ pub(super) fn subscribe(
             row.message_name,
             row.correlation_key,
             row.once,
-            row.awaited == Awaited::Signal
+            row.awaited == Awaited::Signal,
+            row.ends
         ])?;
     }
     for message in waiting {
@@ -158,43 +159,71 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The oldest open subscription of each process id, oldest first. Steps from process id to process id, so that
-/// many instances that wait for one message cost one row each.
+/// Those that take a message, oldest first: of each process id the oldest that does not end because another takes it.
 fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+    let call_of = |instance| Ok::<_, Trouble>(instance::get(conn, instance)?.and_then(Call::of));
+    let next = |process_id: &str, after: i64| next_of(conn, message, process_id, after);
+    let mut takers = chosen(oldest(conn, message)?, call_of, next)?;
+    takers.sort_by_key(|(id, _)| *id);
+    Ok(takers)
+}
+
+/// The oldest open subscription of each process id. Steps from process id to process id, so that many instances that wait for
+/// one message cost one row each.
+fn oldest(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, owner, element, instance, process_id, once FROM subscriptions \
+        "SELECT id, owner, element, instance, process_id, once, ends FROM subscriptions \
          WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND is_signal = 0 AND process_id > ?4 \
          ORDER BY process_id, id LIMIT 1",
     )?;
     let mut takers: Vec<(i64, SubscriptionRow)> = Vec::new();
     loop {
         let after = takers.last().map_or("", |(_, row)| &*row.process_id);
-        let next = statement
-            .query_row(
-                params![message.correlation_key, message.name, message.tenant, after],
-                |row| {
-                    let subscription = SubscriptionRow {
-                        awaited: Awaited::Message,
-                        owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
-                        element: ElementIndex(row.get(2)?),
-                        instance: InstanceKey(row.get::<_, i64>(3)? as u64),
-                        process_id: row.get(4)?,
-                        tenant: Arc::clone(&message.tenant),
-                        message_name: Arc::from(message.name.as_str()),
-                        correlation_key: message.correlation_key.clone(),
-                        once: row.get(5)?,
-                    };
-                    Ok((row.get(0)?, subscription))
-                },
-            )
-            .optional()?;
-        match next {
+        let asked = params![message.correlation_key, message.name, message.tenant, after];
+        match statement.query_row(asked, |row| open(message, row)).optional()? {
             Some(taker) => takers.push(taker),
             None => break,
         }
     }
-    takers.sort_by_key(|(id, _)| *id);
     Ok(takers)
+}
+
+/// The open subscription of the process id that is next in age.
+fn next_of(
+    conn: &Connection,
+    message: &MessageRow,
+    process_id: &str,
+    after: i64,
+) -> Result<Option<(i64, SubscriptionRow)>, Trouble> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, owner, element, instance, process_id, once, ends FROM subscriptions \
+         WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND is_signal = 0 AND process_id = ?4 \
+         AND id > ?5 ORDER BY id LIMIT 1",
+    )?;
+    let asked = params![
+        message.correlation_key,
+        message.name,
+        message.tenant,
+        process_id,
+        after
+    ];
+    Ok(statement.query_row(asked, |row| open(message, row)).optional()?)
+}
+
+fn open(message: &MessageRow, row: &Row<'_>) -> rusqlite::Result<(i64, SubscriptionRow)> {
+    let subscription = SubscriptionRow {
+        awaited: Awaited::Message,
+        owner: ElementInstanceKey(row.get::<_, i64>(1)? as u64),
+        element: ElementIndex(row.get(2)?),
+        instance: InstanceKey(row.get::<_, i64>(3)? as u64),
+        process_id: row.get(4)?,
+        tenant: Arc::clone(&message.tenant),
+        message_name: Arc::from(message.name.as_str()),
+        correlation_key: message.correlation_key.clone(),
+        once: row.get(5)?,
+        ends: row.get(6)?,
+    };
+    Ok((row.get(0)?, subscription))
 }
 
 fn deliver(

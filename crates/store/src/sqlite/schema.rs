@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5464_4774;
 
 /// Schema steps; step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS, FORGETTING];
+pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS, FORGETTING, ENCLOSING];
 
 /// `meta` holds what each transaction brings up to date once: the fence, the key marks and the totals that
 /// would otherwise have to be counted.
@@ -259,4 +259,11 @@ CREATE TABLE operation_items (
     detail TEXT,
     PRIMARY KEY (operation, instance)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What a call stands in (the keys of element instances, eight bytes each), and whether a subscription ends what is inside
+/// its owner.
+const ENCLOSING: &str = "
+ALTER TABLE instances ADD COLUMN enclosing BLOB;
+ALTER TABLE subscriptions ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;
 ";

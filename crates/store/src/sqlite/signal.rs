@@ -6,10 +6,10 @@ use rusqlite::{Connection, params};
 use tidegate_model::{Cause, ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp};
 
 use super::error::Trouble;
-use super::queue;
 use super::totals::Totals;
+use super::{instance, queue};
 use crate::commit::{Delivery, Outcome};
-use crate::matching::{signal_delivery, signal_variables};
+use crate::matching::{Call, Ending, signal_delivery, signal_variables};
 use crate::row::{Awaited, SubscriptionRow};
 
 pub(super) fn broadcast(
@@ -21,8 +21,12 @@ pub(super) fn broadcast(
     outcome: &mut Outcome,
 ) -> Result<(), Trouble> {
     let variables = signal_variables(name, variables)?;
-    for (id, subscription) in takers(conn, tenant, name)? {
-        if except == Some(subscription.instance) {
+    let mut takers = takers(conn, tenant, name)?;
+    takers.retain(|(_, open)| except != Some(open.instance));
+    let ending = Ending::of(takers.iter().map(|(_, open)| open));
+    let call_of = |instance| Ok::<_, Trouble>(instance::get(conn, instance)?.and_then(Call::of));
+    for (id, subscription) in takers {
+        if ending.ends(subscription.instance, call_of)? {
             continue;
         }
         if subscription.once {
@@ -43,7 +47,7 @@ pub(super) fn broadcast(
 
 fn takers(conn: &Connection, tenant: &Arc<str>, name: &str) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, owner, element, instance, process_id, once FROM subscriptions \
+        "SELECT id, owner, element, instance, process_id, once, ends FROM subscriptions \
          WHERE correlation_key = '' AND message_name = ?1 AND tenant = ?2 AND is_signal = 1 ORDER BY id",
     )?;
     let rows = statement.query_map(params![name, tenant], |row| {
@@ -57,6 +61,7 @@ fn takers(conn: &Connection, tenant: &Arc<str>, name: &str) -> Result<Vec<(i64, 
             message_name: Arc::from(name),
             correlation_key: String::new(),
             once: row.get(5)?,
+            ends: row.get(6)?,
         };
         Ok((row.get(0)?, subscription))
     })?;

@@ -1,6 +1,7 @@
 //! What a model says of a user task besides who has it, in the words of each modeler.
 
 use tidegate_model::document::Namespace;
+use tidegate_model::task::FormBinding;
 use tidegate_model::{TaskDetails, Timestamp};
 
 use super::names;
@@ -18,6 +19,16 @@ pub(super) struct Details {
     due_date: Option<Text>,
     follow_up_date: Option<Text>,
     priority: Option<Text>,
+    form_binding: Option<Binding>,
+}
+
+/// Which version of the form is meant; what it is called may be an expression.
+#[derive(Debug)]
+enum Binding {
+    Latest,
+    Deployment,
+    VersionTag(Text),
+    Version(Text),
 }
 
 /// Reads `zeebe:assignmentDefinition`, `zeebe:formDefinition`, `zeebe:taskSchedule` and `zeebe:priorityDefinition`, and
@@ -32,7 +43,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Details> {
     let due_date = text("taskSchedule", "dueDate", Some("dueDate"));
     let follow_up_date = text("taskSchedule", "followUpDate", Some("followUpDate"));
     let priority = text("priorityDefinition", "priority", Some("priority"));
+    let form_binding = read_binding(reader);
     let details = Details {
+        form_binding: form_binding?,
         candidate_users: candidate_users?,
         form_key: form_key?,
         form_id: form_id?,
@@ -78,6 +91,49 @@ pub(super) fn read_text(
     }
 }
 
+/// `bindingType` and `versionTag` of `zeebe:formDefinition`, or `formRefBinding` and `formRefVersion` of the Java engines.
+fn read_binding(reader: &mut Reader<'_>) -> Option<Option<Binding>> {
+    let mut text = |name: &str, vendor: Option<&str>| read_text(reader, "formDefinition", name, vendor);
+    let binding = text("bindingType", Some("formRefBinding"))?;
+    let tag = text("versionTag", None)?;
+    let version = read_text(reader, "", "", Some("formRefVersion"))?;
+    let Some(binding) = binding else {
+        return Some(None);
+    };
+    let name = binding.literal().map_or("", |name| &**name);
+    let missing = |what: &str| {
+        (
+            format!("the form binding `{name}` needs {what}"),
+            format!("add {what}"),
+        )
+    };
+    let (message, hint) = match (name, tag, version) {
+        ("latest", _, _) => return Some(Some(Binding::Latest)),
+        ("deployment", _, _) => return Some(Some(Binding::Deployment)),
+        ("versionTag", Some(tag), _) => return Some(Some(Binding::VersionTag(tag))),
+        ("version", _, Some(version)) => match version.literal().map(|literal| form_version(literal)) {
+            Some(Err(wrong)) => (
+                wrong,
+                "write a whole number, or an expression that gives one".to_owned(),
+            ),
+            _ => return Some(Some(Binding::Version(version))),
+        },
+        ("versionTag", None, _) => missing("a `versionTag`"),
+        ("version", _, None) => missing("a `formRefVersion`"),
+        _ => (
+            "the form binding is none that is known".to_owned(),
+            "write `latest`, `deployment`, `versionTag` or `version`".to_owned(),
+        ),
+    };
+    reader.refuse("form-binding-invalid", &message, &hint)
+}
+
+fn form_version(text: &str) -> Result<u32, String> {
+    let text = text.trim();
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a version of a form: it must be a whole number"))
+}
+
 fn number(text: &str) -> Result<i32, String> {
     let text = text.trim();
     text.parse()
@@ -101,7 +157,23 @@ impl Details {
             date.map_err(|message| wrong(what, message))
         };
         let priority = given(&self.priority, "the priority")?;
+        let form_binding = match &self.form_binding {
+            None => None,
+            Some(Binding::Latest) => Some(FormBinding::Latest),
+            Some(Binding::Deployment) => Some(FormBinding::Deployment),
+            Some(Binding::VersionTag(tag)) => Some(FormBinding::VersionTag(
+                tag.required("the version tag of the form", scope)?,
+            )),
+            Some(Binding::Version(version)) => {
+                let what = "the version of the form";
+                let version = form_version(&version.required(what, scope)?);
+                Some(FormBinding::Version(
+                    version.map_err(|message| wrong(what, message))?,
+                ))
+            }
+        };
         Ok(TaskDetails {
+            form_binding,
             candidate_users: match &self.candidate_users {
                 Some(text) => names(text, "the candidate users", scope)?,
                 None => Vec::new(),
