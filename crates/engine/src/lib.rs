@@ -18,6 +18,7 @@ mod event;
 mod history;
 mod mapping;
 mod reach;
+mod replay;
 mod state;
 mod text;
 mod timer;
@@ -32,5 +33,6 @@ pub use definition::{Definition, ElementInfo, Flow, FlowIndex, Starter, StarterT
 pub use effects::outstanding;
 pub use event::{ChildOutcome, Event, Resume};
 pub use history::{HistoryItem, history};
+pub use replay::replay;
 pub use state::{IncidentState, Instance, TokenState, TokenView, WaitKind, WaitView};
 pub use timer::{Period, Repeat};

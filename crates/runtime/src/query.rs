@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events, history};
+use tidegate_engine::{HistoryItem, Instance, StarterTrigger, decode_events, history, replay};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
     AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, IncidentFilter, IncidentRow,
@@ -79,14 +79,13 @@ impl Runtime {
                 Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
                 None => Instance::new(key),
             };
-            for row in &stored.journal {
-                for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
-                    apply(definition, &mut instance, &event);
-                }
-            }
             instance
                 .check(definition)
                 .map_err(|error| damaged(key, &error.to_string()))?;
+            for row in &stored.journal {
+                replay(definition, &mut instance, &row.payload)
+                    .map_err(|error| damaged(key, &error.to_string()))?;
+            }
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {
