@@ -31,15 +31,32 @@ MAY_USE = {
     "tidegate-script": {"tidegate"},
     "tidegate-cli": {"tidegate", "tidegate-script", "tidegate-server"},
     "tidegate-bench": {"tidegate"},
+    "tidegate-fuzz": {
+        "tidegate",
+        "tidegate-bpmn",
+        "tidegate-dmn",
+        "tidegate-engine",
+        "tidegate-expression",
+        "tidegate-model",
+        "tidegate-server",
+    },
+    "tidegate-guard": {
+        "tidegate-bpmn",
+        "tidegate-engine",
+        "tidegate-expression",
+        "tidegate-gate",
+        "tidegate-model",
+        "tidegate-store",
+    },
 }
 # Nothing may depend on these, in tests neither.
-FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-sim"}
-# Crates that only these parts may depend on.
+FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-fuzz", "tidegate-guard", "tidegate-sim"}
+# Crates that only these parts may depend on; the fuzzer calls the router in its own process.
 ONLY = {
-    "axum": {"tidegate-server"},
+    "axum": {"tidegate-fuzz", "tidegate-server"},
     "hyper": {"tidegate-server"},
     "hyper-util": {"tidegate-server"},
-    "tower": {"tidegate-server"},
+    "tower": {"tidegate-fuzz", "tidegate-server"},
     "rusqlite": {"tidegate-store"},
     "roxmltree": {"tidegate-bpmn", "tidegate-dmn"},
     "rquickjs": {"tidegate-script"},
