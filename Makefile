@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench guard guard-baseline fuzz api-test coverage tsan loom mutants browser acceptance terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench guard guard-baseline fuzz api-test coverage tsan loom mutants sim browser acceptance terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ loom: ## Walk every interleaving of the gate (in a target folder of its own)
 
 mutants: ## Change what stops and recovers, line by line, and expect a test to fail (PART=gate or runtime)
 	@exec scripts/mutants.sh
+
+sim: ## Simulate the whole runtime under faults: `make sim SEEDS=2000 FROM=1`; the last line has the count
+	@cargo run --locked -q -p tidegate-sim -- $(or $(SEEDS),300) $(or $(FROM),1)
 
 browser: ## The live page in a real browser (fetches Chromium and playwright-core where it may)
 	@scripts/browser-test.sh

@@ -44,11 +44,12 @@ CASES = {
     "Timers, schedules, clocks": [87, 88, 90, 91, 92, 94, 96, 98, 100],
     "Storage faults": [118, 120, 122, 124, 125],
     "Cancel, terminate, delete": [126, 127, 129, 130, 131, 133],
+    "Retention, memory, metrics": [182, 183, 184, 185, 186],
     "Tenants, authorisation, audit": [189, 191, 192, 194, 196, 197, 198],
 }
 # What a later issue closes, by the issue's name.
 LATER = {
-    "instance control": ["R10", 44, 58, 59, 70, 73, 76, 77, 83, 126, 127, 133, 197],
+    "instance control": ["R10", 44, 58, 59, 70, 73, 76, 77, 126, 127, 197],
     "ingress: schedules and brokers": [81, 87, 90, 91, 92, 96, 98, 100],
     "fleet: several nodes and the cluster scope": ["R06", "D18", 14, 46, 48, 54, 60, 189],
     "operations: images, packages, metrics": [12, 82],
@@ -106,6 +107,7 @@ REQUIREMENT_COUNTS = {"FR": 35, "SC": 10}
 # Not begun with an id, but of another kind than a test function: benchmarks and model checks.
 ELSEWHERE = {
     "Q10": "`make bench W=gate` (\"read the state\")",
+    "case 185": "`make bench W=leak` (resident memory at each tenth of a million instances)",
 }
 
 TEST = re.compile(r"#\[(?:tokio::)?test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:async\s+)?fn\s+(\w+)")

@@ -192,6 +192,11 @@ for line in "${skipped[@]}"; do echo "SKIPPED ${line#*SKIPPED }"; done
 for set in "${sets[@]}"; do
   if [ -f "$logs/$set" ]; then grep "^$set:" "$logs/$set"; fi
 done
+# The seeds of the simulation are tests, fifty in each.
+if [ -f "$logs/tests" ]; then
+  held=$(grep 'the_laws_hold_in_seeds' "$logs/tests" | grep -cE ' PASS |\.\.\. ok$')
+  echo "sim: $((held * 50)) seeds hold"
+fi
 for page in acceptance browser api guard; do
   if [ -f "$logs/$page" ]; then grep "^$page:" "$logs/$page"; fi
 done

@@ -1,6 +1,7 @@
 //! Benchmarks as programs: `tidegate-bench W1 [option=value]…` prints one JSON line for each setting.
 
 mod gate;
+mod leak;
 mod measure;
 mod parked;
 mod shells;
@@ -33,8 +34,11 @@ fn main() {
         "mark" => stop::mark(&options),
         "recover" => stop::recover(&options),
         "shells" => shells::run(&options),
+        "leak" => leak::run(&options),
         other => {
-            eprintln!("`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover or shells");
+            eprintln!(
+                "`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover, shells or leak"
+            );
             std::process::exit(2);
         }
     }

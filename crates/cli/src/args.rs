@@ -1,11 +1,13 @@
 //! The command line.
 
+mod many;
 mod operate;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use many::*;
 pub use operate::*;
 
 use crate::serve::ServeArguments;
@@ -130,14 +132,27 @@ pub enum ClientCommand {
     Deploy(Call<Deploy>),
     /// Start an instance of a process.
     Start(Call<Start>),
-    /// List process instances.
-    Instances(Call<Instances>),
+    /// List process instances, or export them.
+    Instances(Box<Call<Instances>>),
+    /// Forget finished instances: all that are named, or none.
+    Forget(Call<Forget>),
+    /// Do something to many instances.
+    Batch(Box<Call<Batches>>),
+    /// Show or set how many instances of a process may be live, and how long they are remembered.
+    Settings(Box<Call<Settings>>),
     /// Show one instance.
     Instance(Call<KeyOnly>),
     /// Show what happened to an instance.
     History(Call<KeyOnly>),
-    /// Cancel an instance.
+    /// Cancel an instance and wait for its end.
     Cancel(Call<Cancel>),
+    /// Suspend an instance: nothing of it goes on until it is released.
+    Suspend(Call<Suspend>),
+    /// Let a suspended instance go.
+    #[command(visible_alias = "resume-instance")]
+    Release(Call<Release>),
+    /// Show why an instance does not move.
+    Why(Call<KeyOnly>),
     /// Publish a message.
     Message(Call<Message>),
     /// List process definitions.
@@ -208,21 +223,10 @@ pub struct Start {
 
 #[derive(Debug, Args)]
 pub struct Instances {
-    /// `running` or `finished`.
-    #[arg(long, value_name = "WORD")]
-    pub status: Option<String>,
-    /// One or more sub-statuses, with commas between them.
-    #[arg(long, value_name = "WORDS")]
-    pub sub_status: Option<String>,
-    /// Of this process.
-    #[arg(long, value_name = "ID")]
-    pub process_id: Option<String>,
-    /// With this business key.
-    #[arg(long, value_name = "TEXT")]
-    pub business_key: Option<String>,
-    /// With an open incident.
-    #[arg(long)]
-    pub has_incident: bool,
+    #[command(subcommand)]
+    pub action: Option<InstancesAction>,
+    #[command(flatten)]
+    pub which: Which,
     /// How many at most.
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     pub limit: usize,
@@ -236,6 +240,64 @@ pub struct KeyOnly {
 
 #[derive(Debug, Args)]
 pub struct Cancel {
+    /// The instance's key.
+    pub key: String,
+    /// Why; kept in the history.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// How long to wait for the end; the request stands all the same.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, default_value = "5s")]
+    pub wait: std::time::Duration,
+    /// How long handlers may take to stop before they are abandoned.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    pub patience: Option<std::time::Duration>,
+    /// Abandon at once what does not stop by itself.
+    #[arg(long, conflicts_with = "patience")]
+    pub force: bool,
+}
+
+/// How far a suspension reaches.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Scope {
+    /// The instance and everything it calls.
+    Tree,
+    /// The instance alone.
+    #[value(name = "self")]
+    Alone,
+}
+
+/// What timers do during a suspension.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Timers {
+    /// Their clock keeps running: what falls due fires once afterwards.
+    KeepRunning,
+    /// Their clock stands still: each has as much time left as before.
+    StandStill,
+}
+
+#[derive(Debug, Args)]
+pub struct Suspend {
+    /// The instance's key.
+    pub key: String,
+    /// Why; everybody who looks at the instance sees it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// How far it reaches.
+    #[arg(long, value_enum, default_value = "tree")]
+    pub scope: Scope,
+    /// What timers do meanwhile; the server's setting if it is left out.
+    #[arg(long, value_enum)]
+    pub timers: Option<Timers>,
+    /// Cut what runs in the instance instead of waiting until it rests.
+    #[arg(long)]
+    pub now: bool,
+    /// How long to wait until nothing runs; the hold stands all the same.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, default_value = "1s")]
+    pub wait: std::time::Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct Release {
     /// The instance's key.
     pub key: String,
     /// Why; kept in the history.

@@ -290,3 +290,38 @@ async fn case_22_nobody_is_refused_during_the_lead_time() {
         "a person at a terminal does not wait for routers"
     );
 }
+
+#[test]
+fn n06_n07_n01_an_instance_is_suspended_released_and_cancelled_by_command() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Serve::start(&["--store", "memory:"]);
+    start_sleeper(&server, home.path(), "PT60S");
+    let listed = server.json(&["instances"]);
+    let key = listed["items"][0]["instanceKey"].as_str().unwrap().to_owned();
+    assert!(server.ok(&["why", &key]).contains("activityRuns"));
+    let held = server.json(&[
+        "suspend",
+        &key,
+        "--now",
+        "--reason",
+        "audit",
+        "--scope",
+        "self",
+        "--timers",
+        "stand-still",
+    ]);
+    assert_eq!(
+        (
+            &held["subStatus"],
+            &held["suspension"]["scope"],
+            &held["suspension"]["timers"]
+        ),
+        (&"held".into(), &"self".into(), &"standStill".into())
+    );
+    assert!(server.ok(&["why", &key]).contains("audit"));
+    assert!(server.ok(&["suspend", &key]).contains("suspended     scope tree"));
+    server.ok(&["release", &key]);
+    let cancelled = server.json(&["cancel", &key, "--wait", "10s", "--patience", "5s"]);
+    assert_eq!(cancelled["subStatus"], "cancelled");
+    assert!(server.ok(&["why", &key]).contains("it has ended"));
+}

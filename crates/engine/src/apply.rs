@@ -24,8 +24,27 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
         | Event::EscalationUncaught { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
-        | Event::InstanceHeld
-        | Event::InstanceReleased => {}
+        | Event::HistoryTrimmed { .. }
+        | Event::ActivityAbandoned { .. } => {}
+        Event::InstanceHeld { hold } => {
+            if let Some(hold) = hold {
+                instance.control.hold(hold);
+            }
+        }
+        Event::InstanceReleased { origins, shift_ms } => {
+            instance.control.release(origins);
+            if let Some(shift_ms) = shift_ms {
+                instance.shift(*shift_ms);
+            }
+        }
+        Event::CancelRequested { cancellation } => {
+            instance.control.cancellation = Some((**cancellation).clone());
+        }
+        Event::ChildCancelRequested { key, .. } => {
+            if let Some(Stage::Call(call)) = stage_mut(instance, *key) {
+                call.is_cancelled = true;
+            }
+        }
         Event::InstanceStarted { variables, .. } => {
             instance.phase = Phase::Running;
             instance.variables = variables.clone();
@@ -285,7 +304,7 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 Resume::Activation | Resume::Completion | Resume::Job | Resume::Next | Resume::Call => {
                     Some(*element_instance)
                 }
-                Resume::Tokens | Resume::Listeners => None,
+                Resume::Tokens | Resume::Listeners | Resume::Nothing => None,
             };
             if let Some(stopped) = stopped.and_then(|key| instance.elements.get_mut(&key)) {
                 stopped.incident = Some(*incident);
@@ -366,6 +385,7 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 binding: binding.clone(),
                 variables: variables.clone(),
                 business_key: business_key.clone(),
+                is_cancelled: false,
             };
             stage(instance, *key, Stage::Call(Box::new(call)));
         }

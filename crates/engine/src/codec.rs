@@ -234,6 +234,8 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::LoopEnded { key, .. }
         | Event::ChildCalled { key, .. }
         | Event::ChildEnded { key, .. }
+        | Event::ChildCancelRequested { key, .. }
+        | Event::ActivityAbandoned { key, .. }
         | Event::CompensationActivated { key, .. }
         | Event::TransactionCancelled { key, .. }
         | Event::AdHocProgressed { key, .. }
@@ -262,8 +264,10 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::InstanceFaulted { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
-        | Event::InstanceHeld
-        | Event::InstanceReleased => 0,
+        | Event::HistoryTrimmed { .. }
+        | Event::InstanceHeld { .. }
+        | Event::InstanceReleased { .. }
+        | Event::CancelRequested { .. } => 0,
     };
     (key != 0).then_some(key)
 }

@@ -6,6 +6,7 @@ mod compensation;
 mod graph;
 mod process;
 mod reader;
+mod settings;
 mod structure;
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +18,7 @@ use tidegate_model::document::{Document, Namespace};
 use crate::definition::Definition;
 use crate::element::Correlations;
 pub(crate) use reader::Reader;
+pub use settings::{ProcessSettings, WhenFull};
 
 /// The vocabularies of the Java engines, which share their attributes.
 pub(crate) const VENDORS: [Namespace; 4] = [

@@ -2,6 +2,7 @@
 
 mod command;
 mod condition;
+mod control;
 mod end;
 mod error;
 mod escalation;

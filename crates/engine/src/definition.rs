@@ -30,6 +30,7 @@ pub struct Definition {
     pub(crate) process_id: Arc<str>,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) version_tag: Option<Arc<str>>,
+    pub(crate) settings: crate::compile::ProcessSettings,
     pub(crate) elements: Vec<ElementInfo>,
     pub(crate) flows: Vec<Flow>,
     /// Where the process begins when no start event is named.
@@ -138,6 +139,11 @@ pub enum StarterTrigger {
 }
 
 impl Definition {
+    /// True if an instance of it may call another one.
+    pub fn may_call(&self) -> bool {
+        self.elements.iter().any(|info| info.behaviour.call().is_some())
+    }
+
     /// The BPMN id of the process.
     pub fn process_id(&self) -> &Arc<str> {
         &self.process_id
@@ -152,6 +158,11 @@ impl Definition {
     /// The name of the process.
     pub fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
+    }
+
+    /// How many instances there may be, and how long they are remembered, as the model says.
+    pub fn settings(&self) -> &crate::compile::ProcessSettings {
+        &self.settings
     }
 
     /// The author's own version text.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_model::effect::{Child, Incident, Job, Subscription, SubscriptionKind, Timer, UserTask};
-use tidegate_model::{Effect, ElementInstanceKey, IncidentKey, SubStatus};
+use tidegate_model::{Effect, ElementInstanceKey, Hold, HoldScope, IncidentKey, InstanceKey, SubStatus};
 
 use crate::definition::Definition;
 use crate::event::{Event, Resume};
@@ -42,11 +42,11 @@ pub(crate) fn closed_by(
             let Some(state) = before.elements.get(key) else {
                 return;
             };
-            effects.extend(work_gone(*key, state));
+            effects.extend(work_gone(before, *key, state));
             effects.extend(state.waits.iter().filter_map(|wait| wait_gone(*key, wait)));
         }
         Event::JobCompleted { key, .. } | Event::UserTaskCompleted { key, .. } => {
-            effects.extend(before.elements.get(key).and_then(|state| work_gone(*key, state)));
+            effects.extend(before.elements.get(key).and_then(|state| work_gone(before, *key, state)));
         }
         Event::IncidentRaised {
             element_instance: key,
@@ -56,6 +56,16 @@ pub(crate) fn closed_by(
             effects.push(Effect::JobGone(*key));
         }
         Event::IncidentResolved { incident } => effects.push(Effect::CloseIncident(*incident)),
+        Event::InstanceReleased { origins, .. } => {
+            let of_tree = before.holds().iter().filter(|hold| hold.scope == HoldScope::Tree);
+            let ended: Vec<_> = of_tree.map(|hold| hold.origin).filter(|origin| origins.contains(origin)).collect();
+            if !ended.is_empty() {
+                effects.extend(before.children().map(|instance| Effect::ReleaseChild {
+                    instance,
+                    origins: ended.clone(),
+                }));
+            }
+        }
         Event::TimerFired {
             owner,
             element,
@@ -104,7 +114,8 @@ pub(crate) fn closed_by(
                 | Resume::Tokens
                 | Resume::Listeners
                 | Resume::Next
-                | Resume::Call,
+                | Resume::Call
+                | Resume::Nothing,
             ..
         }
         | Event::MessagePublished { .. }
@@ -120,8 +131,12 @@ pub(crate) fn closed_by(
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
+        | Event::InstanceHeld { .. }
+        | Event::CancelRequested { .. }
+        | Event::ChildCancelRequested { .. }
+        | Event::ActivityAbandoned { .. }
         | Event::ActivityInterrupted { .. }
-        | Event::InstanceHeld
         // A child that has ended is known to be gone by whoever said so.
         | Event::ChildEnded { .. }
         | Event::ChildCalled { .. }
@@ -135,8 +150,7 @@ pub(crate) fn closed_by(
         | Event::AdHocProgressed { .. }
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
-        | Event::CompensationDetached { .. }
-        | Event::InstanceReleased => {}
+        | Event::CompensationDetached { .. } => {}
     }
 }
 
@@ -148,10 +162,31 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::JobFailed { key, .. }
         | Event::JobRetried { key, .. }
         | Event::UserTaskCreated { key, .. }
-        | Event::UserTaskAssigned { key, .. }
-        | Event::ChildCalled { key, .. } => {
+        | Event::UserTaskAssigned { key, .. } => {
             let state = after.elements.get(key);
             effects.extend(state.and_then(|state| work(definition, after, *key, state)));
+        }
+        Event::ChildCalled { key, child, .. } => {
+            let state = after.elements.get(key);
+            effects.extend(state.and_then(|state| work(definition, after, *key, state)));
+            // What is called under a hold of the whole tree is born held.
+            effects.extend(after.holds().iter().filter_map(|hold| held(*child, hold)));
+        }
+        Event::InstanceHeld { hold } => {
+            let hold = hold.iter();
+            effects.extend(hold.flat_map(|hold| after.children().filter_map(|child| held(child, hold))));
+        }
+        // Asked again, with less patience: so are those that were asked before.
+        Event::CancelRequested { .. } => {
+            let calls = after
+                .elements
+                .iter()
+                .filter_map(|(key, state)| Some((*key, state.call()?)));
+            let asked = calls.filter(|(_, call)| call.is_cancelled);
+            effects.extend(asked.map(|(owner, call)| cancel_child(after, owner, call.child, true)));
+        }
+        Event::ChildCancelRequested { key, child, .. } => {
+            effects.push(cancel_child(after, *key, *child, true));
         }
         Event::TimerArmed { owner, element, .. }
         | Event::TimerFired {
@@ -226,8 +261,9 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::GatewayReset { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
+        | Event::HistoryTrimmed { .. }
+        | Event::ActivityAbandoned { .. }
         | Event::ActivityInterrupted { .. }
-        | Event::InstanceHeld
         | Event::ChildEnded { .. }
         | Event::LoopStarted { .. }
         | Event::LoopTurnActivated { .. }
@@ -240,7 +276,30 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
         | Event::CompensationDetached { .. }
-        | Event::InstanceReleased => {}
+        | Event::InstanceReleased { .. } => {}
+    }
+}
+
+fn held(instance: InstanceKey, hold: &Hold) -> Option<Effect> {
+    (hold.scope == HoldScope::Tree).then(|| Effect::HoldChild {
+        instance,
+        hold: hold.clone(),
+    })
+}
+
+fn cancel_child(
+    caller: &Instance,
+    owner: ElementInstanceKey,
+    instance: InstanceKey,
+    is_awaited: bool,
+) -> Effect {
+    Effect::CancelChild {
+        instance,
+        owner,
+        is_awaited,
+        patience_ms: caller
+            .cancellation()
+            .and_then(|cancellation| cancellation.patience_ms),
     }
 }
 
@@ -304,15 +363,12 @@ fn work(
     }
 }
 
-fn work_gone(key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect> {
+fn work_gone(before: &Instance, key: ElementInstanceKey, state: &ElementInstance) -> Option<Effect> {
     match &state.stage {
         // A job that an incident stopped is gone already.
         Stage::Job { .. } => state.incident.is_none().then_some(Effect::JobGone(key)),
         Stage::UserTask { .. } => Some(Effect::CloseUserTask(key)),
-        Stage::Call(call) => Some(Effect::CancelChild {
-            instance: call.child,
-            owner: key,
-        }),
+        Stage::Call(call) => Some(cancel_child(before, key, call.child, false)),
         Stage::Entered | Stage::Waiting | Stage::Running | Stage::Leaving { .. } | Stage::Joined { .. } => {
             None
         }
@@ -369,7 +425,8 @@ fn incident(definition: &Definition, key: IncidentKey, state: &IncidentState) ->
     Effect::RaiseIncident(Incident {
         key,
         element_instance: state.element_instance,
-        element_id: Some(Arc::clone(&definition.element(state.element).id)),
+        element_id: (state.resume != Resume::Nothing)
+            .then(|| Arc::clone(&definition.element(state.element).id)),
         code: state.code.clone(),
         message: state.message.clone(),
     })

@@ -6,8 +6,8 @@
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
-    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Interruption, Json, MessageKey,
-    TaskDetails, Timestamp, Variables,
+    Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, Interruption,
+    Json, MessageKey, TaskDetails, Timestamp, Variables,
 };
 
 use crate::codec::Base;
@@ -400,12 +400,31 @@ pub enum Event {
         #[n(1)]
         attempt: u32,
     },
+    /// The beginning of the journal was removed: a snapshot covers it.
+    #[n(90)]
+    HistoryTrimmed {
+        /// The place of the first event that is still there.
+        #[n(0)]
+        first_kept: u64,
+    },
     /// An operator suspended the instance.
     #[n(30)]
-    InstanceHeld,
+    InstanceHeld {
+        /// The hold; none in journals of the first days.
+        #[n(0)]
+        hold: Option<Box<Hold>>,
+    },
     /// An operator let the instance go.
     #[n(31)]
-    InstanceReleased,
+    InstanceReleased {
+        /// Whose holds ended.
+        #[n(0)]
+        #[cbor(default)]
+        origins: Vec<InstanceKey>,
+        /// By how much timers are put off, in milliseconds: their clock stood still.
+        #[n(1)]
+        shift_ms: Option<i64>,
+    },
     /// The work of an activity was under way when its cycle was cut or the process went away, and the model does not
     /// have it simply done again.
     #[n(32)]
@@ -733,6 +752,36 @@ pub enum Event {
         #[cbor(n(2), with = "crate::codec::key")]
         into: ElementInstanceKey,
     },
+    /// The end of the instance was asked for: nothing of it goes on.
+    #[n(80)]
+    CancelRequested {
+        /// Who asked, and how patient they are.
+        #[n(0)]
+        cancellation: Box<Cancellation>,
+    },
+    /// A called instance was asked to end, because its caller is being cancelled.
+    #[n(81)]
+    ChildCancelRequested {
+        /// The call activity's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+        /// The child's key.
+        #[cbor(n(2), with = "crate::codec::key")]
+        child: InstanceKey,
+    },
+    /// A handler did not stop in its time and is no longer waited for; its result will not be taken.
+    #[n(82)]
+    ActivityAbandoned {
+        /// Its job.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
     /// An activity of an ad-hoc sub-process was begun.
     #[n(69)]
     AdHocProgressed {
@@ -803,6 +852,9 @@ pub enum Resume {
     /// The call of another process.
     #[n(61)]
     Call,
+    /// Nothing: it says only what happened.
+    #[n(80)]
+    Nothing,
 }
 
 /// How a called instance ended.

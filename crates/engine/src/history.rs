@@ -292,7 +292,10 @@ fn line(definition: &Definition, event: &Event) -> Line {
             let payload = json!({
                 "incidentKey": incident, "code": code, "message": message, "stopped": stopped(*resume),
             });
-            of_element("IncidentRaised", *element_instance, *element, payload)
+            match resume {
+                Resume::Nothing => of_instance("IncidentRaised", payload),
+                _ => of_element("IncidentRaised", *element_instance, *element, payload),
+            }
         }
         Event::IncidentResolved { incident } => {
             of_instance("IncidentResolved", json!({ "incidentKey": incident }))
@@ -307,6 +310,9 @@ fn line(definition: &Definition, event: &Event) -> Line {
         Event::CrashRecovered { generation, attempt } => {
             let payload = json!({ "generationId": generation, "attempt": attempt });
             of_instance("CrashRecovered", payload)
+        }
+        Event::HistoryTrimmed { first_kept } => {
+            of_instance("HistoryTrimmed", json!({ "firstKeptSequence": first_kept }))
         }
         Event::ActivityInterrupted { key, element } => {
             of_element("ActivityInterrupted", *key, *element, json!({}))
@@ -387,8 +393,27 @@ fn line(definition: &Definition, event: &Event) -> Line {
         Event::WaitsClosed { owner, element } => of_element("WaitsClosed", *owner, *element, json!({})),
         Event::GatewayOpened { key, element } => of_element("GatewayOpened", *key, *element, json!({})),
         Event::GatewayReset { key, element } => of_element("GatewayReset", *key, *element, json!({})),
-        Event::InstanceHeld => of_instance("InstanceHeld", json!({})),
-        Event::InstanceReleased => of_instance("InstanceReleased", json!({})),
+        Event::InstanceHeld { hold } => {
+            let payload = hold.as_ref().and_then(|hold| serde_json::to_value(hold).ok());
+            of_instance("InstanceHeld", payload.unwrap_or_else(|| json!({})))
+        }
+        Event::InstanceReleased { origins, shift_ms } => {
+            let payload = json!({ "instanceKeys": origins, "timersPutOffByMs": shift_ms });
+            of_instance("InstanceReleased", payload)
+        }
+        Event::CancelRequested { cancellation } => {
+            let payload = serde_json::to_value(cancellation).unwrap_or_default();
+            of_instance("CancelRequested", payload)
+        }
+        Event::ChildCancelRequested { key, element, child } => of_element(
+            "ChildCancelRequested",
+            *key,
+            *element,
+            json!({ "childKey": child }),
+        ),
+        Event::ActivityAbandoned { key, element } => {
+            of_element("ActivityAbandoned", *key, *element, json!({}))
+        }
         Event::LoopStarted {
             key,
             element,
@@ -471,5 +496,6 @@ fn stopped(resume: Resume) -> &'static str {
         Resume::Listeners => "listeners",
         Resume::Next => "next",
         Resume::Call => "call",
+        Resume::Nothing => "nothing",
     }
 }

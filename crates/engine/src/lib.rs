@@ -27,7 +27,10 @@ mod visible;
 pub use advance::{advance, decide};
 pub use apply::apply;
 pub use codec::{CorruptState, decode_events, encode_events};
-pub use compile::{CompileOptions, Compiled, Limits, ReadScript, ScriptCheck, ScriptFault, compile};
+pub use compile::{
+    CompileOptions, Compiled, Limits, ProcessSettings, ReadScript, ScriptCheck, ScriptFault, WhenFull,
+    compile,
+};
 pub use decide::{Decision, Step};
 pub use definition::{Definition, ElementInfo, Flow, FlowIndex, Starter, StarterTrigger};
 pub use effects::outstanding;

@@ -130,6 +130,8 @@ fn place(event: &Event) -> Place {
         | Event::ChildEnded { element, .. }
         | Event::TransactionCancelled { element, .. }
         | Event::AdHocProgressed { element, .. }
+        | Event::ChildCancelRequested { element, .. }
+        | Event::ActivityAbandoned { element, .. }
         | Event::CompensationKept { element, .. }
         | Event::CompensationDetached { element, .. }
         | Event::AdHocClosed { element, .. } => Place {
@@ -144,8 +146,10 @@ fn place(event: &Event) -> Place {
         | Event::IncidentResolved { .. }
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
-        | Event::InstanceHeld
-        | Event::InstanceReleased
+        | Event::InstanceHeld { .. }
+        | Event::HistoryTrimmed { .. }
+        | Event::CancelRequested { .. }
+        | Event::InstanceReleased { .. }
         | Event::CompensationEnded { .. } => Place::default(),
     }
 }

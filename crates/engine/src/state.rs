@@ -2,6 +2,7 @@
 
 mod bytes;
 mod completed;
+mod control;
 mod element;
 mod instance;
 mod past;
@@ -9,6 +10,7 @@ mod scope;
 mod view;
 
 pub(crate) use completed::{Completed, CompletedActivities, LARGE};
+pub(crate) use control::Control;
 pub(crate) use element::{ALL_BEGUN, Call, ElementInstance, Handles, Role, Stage, Turns, Wait, WaitFor};
 pub(crate) use instance::Phase;
 pub use instance::{IncidentState, Instance};

@@ -1,7 +1,7 @@
 //! Timers: when they are due, how they repeat, and how models write them.
 
 mod cron;
-mod iso;
+pub(crate) mod iso;
 mod schedule;
 
 use minicbor::{Decode, Encode};

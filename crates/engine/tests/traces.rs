@@ -11,8 +11,8 @@ use common::{Host, load};
 use tidegate_engine::{Event, Instance, Starter, history};
 use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{
-    CommandKind, Effect, ElementInstanceKey, InstanceKey, Interruption, InterruptionReason, MessageKey,
-    Rejection, Variables,
+    Cancellation, CommandKind, Effect, ElementInstanceKey, HeldTimers, Hold, HoldScope, InstanceKey,
+    Interruption, InterruptionReason, MessageKey, Rejection, Variables,
 };
 
 #[test]
@@ -233,8 +233,32 @@ fn parse(host: &Host, command: &str) -> CommandKind {
             child_command(verb, owner, child, command[verb.len()..].trim())
         }
         "cancel" => CommandKind::Cancel,
-        "hold" => CommandKind::Hold,
-        "release" => CommandKind::Release,
+        "hold" => CommandKind::Hold(Box::new(Hold {
+            origin: host.instance.key(),
+            since: host.now,
+            actor: "op".to_owned(),
+            reason: None,
+            scope: match command.contains("self") {
+                true => HoldScope::Alone,
+                false => HoldScope::Tree,
+            },
+            timers: match command.contains("still") {
+                true => HeldTimers::StandStill,
+                false => HeldTimers::KeepRunning,
+            },
+        })),
+        "release" => CommandKind::Release { origins: Vec::new() },
+        "ask-to-cancel" => CommandKind::RequestCancel(Box::new(Cancellation {
+            since: host.now,
+            actor: "op".to_owned(),
+            reason: None,
+            is_unheard: false,
+            patience_ms: command.contains("at-once").then_some(0),
+        })),
+        "cancel-on" => CommandKind::ContinueCancel {
+            most: command["cancel-on".len()..].trim().parse().unwrap(),
+            running: Vec::new(),
+        },
         "recover" => CommandKind::RecoverCrashed {
             generation: "g2".to_owned(),
             attempt: 1,
@@ -393,7 +417,10 @@ fn effect_line(host: &Host, effect: &Effect) -> String {
         Effect::BroadcastSignal { name, variables } => {
             format!("broadcast-signal `{name}` {}", variables.to_json())
         }
+        Effect::CancelChild { is_awaited: true, .. } => "cancel-child awaited".to_owned(),
         Effect::CancelChild { .. } => "cancel-child".to_owned(),
+        Effect::HoldChild { .. } => "hold-child".to_owned(),
+        Effect::ReleaseChild { .. } => "release-child".to_owned(),
         Effect::EscalateToParent { code, variables } => {
             format!("escalate-to-parent {code} {}", variables.to_json())
         }

@@ -4,7 +4,8 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
-    Cause, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Timestamp, Variables,
+    Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
+    Timestamp, Variables,
 };
 
 /// A command with its cause.
@@ -189,12 +190,34 @@ pub enum CommandKind {
         /// Why, with what to do.
         message: String,
     },
-    /// Record that an operator suspended the instance.
-    Hold,
-    /// Record that an operator let it go.
-    Release,
-    /// End the instance as cancelled. Lawful in every state that has not ended.
+    /// An operator suspends the instance. A second hold of the same origin takes the first one's place.
+    Hold(Box<Hold>),
+    /// An operator lets it go.
+    Release {
+        /// Whose holds end; empty for all.
+        origins: Vec<InstanceKey>,
+    },
+    /// End the instance as cancelled, at once and as a whole. Lawful in every state that has not ended.
     Cancel,
+    /// Ask for the end of the instance: from now on nothing of it goes on. Lawful in every state that has not ended.
+    RequestCancel(Box<Cancellation>),
+    /// End so much of an instance whose cancellation was asked for; when nothing is left it is cancelled.
+    ContinueCancel {
+        /// So many element instances at most.
+        most: usize,
+        /// Jobs whose handlers were told to stop and have not yet: they are waited for.
+        running: Vec<ElementInstanceKey>,
+    },
+    /// A handler did not stop in its time: it is no longer waited for.
+    AbandonActivity {
+        /// Its job.
+        job: ElementInstanceKey,
+    },
+    /// What a client was told is accepted cannot be done any more: a person has to know.
+    RefuseStimulus {
+        /// What was refused, and why.
+        message: String,
+    },
     /// Record that the runtime cut the cycle.
     Interrupt(Box<Interruption>),
     /// Record that the instance was found executing after a crash.

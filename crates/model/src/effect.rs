@@ -9,7 +9,8 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
-    ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, TaskDetails, Timestamp, Variables,
+    ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, SubStatus, TaskDetails, Timestamp,
+    Variables,
 };
 
 /// One thing that should be under way from now on, or no longer.
@@ -68,12 +69,31 @@ pub enum Effect {
     },
     /// An instance of another process to start, whose end the owner waits for.
     StartChild(Child),
-    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more.
+    /// The child is no longer wanted: the call activity was ended before it. Nothing comes back from it any more, unless it
+    /// is awaited.
     CancelChild {
         /// The child.
         instance: InstanceKey,
         /// The call activity's instance.
         owner: ElementInstanceKey,
+        /// True if the caller is being cancelled itself and waits for the child's end.
+        is_awaited: bool,
+        /// How long its handlers may take to stop, in milliseconds; none for the runtime's own measure.
+        patience_ms: Option<u64>,
+    },
+    /// The child is held with the instance that called it.
+    HoldChild {
+        /// The child.
+        instance: InstanceKey,
+        /// The hold.
+        hold: Hold,
+    },
+    /// Holds of the child end with those of the instance that called it.
+    ReleaseChild {
+        /// The child.
+        instance: InstanceKey,
+        /// Whose holds end.
+        origins: Vec<InstanceKey>,
     },
     /// An escalation that nothing in this instance caught: the call activity that started it may catch it.
     EscalateToParent {

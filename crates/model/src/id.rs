@@ -129,6 +129,11 @@ pub const fn shard_of(key: u64) -> u16 {
     ((key >> SHARD_SHIFT) & (SHARDS as u64 - 1)) as u16
 }
 
+/// About when a raw key was made: keys run ahead of the clock only where many are made in one millisecond.
+pub const fn made_at(key: u64) -> Timestamp {
+    Timestamp::from_ms((key >> TIME_SHIFT) as i64 + ORIGIN_MS)
+}
+
 fn parse(text: &str) -> Result<u64, InvalidKey> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u64>() {
@@ -159,6 +164,11 @@ impl KeyGenerator {
         let at_now = (ms << TIME_SHIFT) | (u64::from(self.shard) << SHARD_SHIFT);
         // One below, so that the first key of the millisecond has sequence 0.
         self.last = self.last.max(at_now.saturating_sub(1));
+    }
+
+    /// Lets the next key be above `key`, which may be of another shard.
+    pub fn exceed(&mut self, key: u64) {
+        self.last = self.last.max(key);
     }
 
     /// The next key of this shard.
@@ -203,10 +213,34 @@ mod tests {
                     keys.observe(Timestamp::from_ms(1_700_000_000_000));
                 }
                 let key = keys.next_key();
+                if turn == 0 {
+                    assert_eq!(made_at(key), Timestamp::from_ms(1_800_000_000_000));
+                }
                 assert!(key > last && key <= i64::MAX as u64);
                 assert_eq!(shard_of(key), shard);
                 last = key;
             }
+        }
+    }
+
+    #[test]
+    fn keys_of_several_shards_can_be_made_in_one_order() {
+        let mut generators = [9, 4, 7].map(|shard| KeyGenerator::new(shard, 0));
+        let mut last = 0;
+        for turn in 0..30 {
+            // The clock steps back in the middle.
+            let now = if turn < 15 {
+                1_800_000_000_000
+            } else {
+                1_700_000_000_000
+            };
+            let keys = &mut generators[turn % 3];
+            keys.observe(Timestamp::from_ms(now));
+            keys.exceed(last);
+            let key = keys.next_key();
+            assert!(key > last, "{key} after {last}");
+            assert_eq!(shard_of(key), keys.shard());
+            last = key;
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod cause;
 pub mod command;
+pub mod control;
 pub mod diagnostic;
 pub mod document;
 pub mod effect;
@@ -18,6 +19,7 @@ pub mod variables;
 
 pub use cause::Cause;
 pub use command::{Command, CommandKind, Interruption, InterruptionReason};
+pub use control::{Cancellation, HeldTimers, Hold, HoldScope};
 pub use diagnostic::{Diagnostic, Severity};
 pub use effect::Effect;
 pub use id::{

@@ -8,6 +8,9 @@ pub enum Rejection {
     /// The instance has ended.
     #[error("the instance has ended ({})", .0.word())]
     Ended(SubStatus),
+    /// The instance is being cancelled: nothing of it goes on.
+    #[error("the instance is being cancelled")]
+    Cancelling,
     /// The instance was started before.
     #[error("the instance has already been started")]
     AlreadyStarted,
@@ -39,6 +42,7 @@ impl Rejection {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Ended(_) => "instance-ended",
+            Self::Cancelling => "instance-cancelling",
             Self::AlreadyStarted => "already-started",
             Self::NoStart => "no-start-event",
             Self::NoSuchJob(_) => "job-not-found",

@@ -3,8 +3,8 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, MessageKey, Timestamp,
-    Variables,
+    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
+    Timestamp, Variables,
 };
 
 /// Something that may start or move an instance, accepted but not executed yet.
@@ -215,6 +215,36 @@ pub enum Stimulus {
         /// The caller.
         #[n(1)]
         parent: InstanceKey,
+        /// True if the caller waits for its end.
+        #[n(2)]
+        #[cbor(default)]
+        is_awaited: bool,
+        /// How long its handlers may take to stop, in milliseconds; none for the runtime's own measure.
+        #[n(3)]
+        patience_ms: Option<u64>,
+    },
+    /// Hold a called instance with its caller.
+    #[n(11)]
+    HoldChild {
+        /// The called instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The hold.
+        #[n(1)]
+        hold: Hold,
+    },
+    /// Let a called instance go with its caller.
+    #[n(12)]
+    ReleaseChild {
+        /// The called instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// Whose holds end.
+        #[n(1)]
+        origins: Vec<InstanceKey>,
+        /// Who let the caller go.
+        #[n(2)]
+        cause: Cause,
     },
 }
 
@@ -305,6 +335,22 @@ pub enum JobOutcome {
 }
 
 impl Stimulus {
+    /// Which stimulus stands in encoded bytes, without reading the rest: true for one that ends or holds an instance, or
+    /// lets it go, on behalf of its caller. It needs no permit.
+    pub fn is_control(payload: &[u8]) -> bool {
+        matches!(variant(payload), Some(10..=12))
+    }
+
+    /// True if encoded bytes hold the outcome of a job.
+    pub fn is_job_outcome(payload: &[u8]) -> bool {
+        variant(payload) == Some(3)
+    }
+
+    /// True if encoded bytes hold the news of a called instance.
+    pub fn is_of_child(payload: &[u8]) -> bool {
+        variant(payload) == Some(9)
+    }
+
     /// The instance it moves, where it names one.
     pub fn instance(&self) -> Option<InstanceKey> {
         match self {
@@ -317,7 +363,57 @@ impl Stimulus {
             | Self::RetryIncident { instance, .. }
             | Self::Signal { instance, .. }
             | Self::Child { instance, .. }
-            | Self::CancelChild { instance, .. } => Some(*instance),
+            | Self::CancelChild { instance, .. }
+            | Self::HoldChild { instance, .. }
+            | Self::ReleaseChild { instance, .. } => Some(*instance),
         }
+    }
+}
+
+/// The number of the variant that stands in encoded bytes.
+fn variant(payload: &[u8]) -> Option<u32> {
+    let mut decoder = minicbor::Decoder::new(payload);
+    decoder.array().ok()?;
+    decoder.u32().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_is_told_by_its_first_bytes() {
+        let instance = InstanceKey(7);
+        let bytes = |stimulus: &Stimulus| minicbor::to_vec(stimulus).unwrap();
+        let cancel = Stimulus::CancelChild {
+            instance,
+            parent: InstanceKey(1),
+            is_awaited: true,
+            patience_ms: None,
+        };
+        let release = Stimulus::ReleaseChild {
+            instance,
+            origins: vec![InstanceKey(1)],
+            cause: Cause::Engine,
+        };
+        let news = Stimulus::Child {
+            instance,
+            owner: ElementInstanceKey(2),
+            child: InstanceKey(3),
+            news: ChildNews::Cancelled,
+        };
+        assert!(Stimulus::is_control(&bytes(&cancel)) && Stimulus::is_control(&bytes(&release)));
+        assert!(!Stimulus::is_control(&bytes(&news)) && Stimulus::is_of_child(&bytes(&news)));
+        assert!(!Stimulus::is_control(&[]) && !Stimulus::is_control(b"no stimulus"));
+        // As it was written before it said whether it is awaited.
+        let old = [0x82, 0x0a, 0x82, 0x07, 0x01];
+        let read: Stimulus = minicbor::decode(&old).unwrap();
+        assert!(matches!(
+            read,
+            Stimulus::CancelChild {
+                is_awaited: false,
+                ..
+            }
+        ));
     }
 }

@@ -188,3 +188,13 @@ pub fn demo() -> [(&'static str, Arc<dyn Activity>); 6] {
         ("demo.log", Arc::new(log::Log)),
     ]
 }
+
+/// What a panic said, cut to a length that fits a record.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    text.chars().take(1_000).collect()
+}

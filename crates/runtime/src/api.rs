@@ -184,6 +184,8 @@ pub struct Published {
     pub message: MessageKey,
     /// Instances that take it: waiting ones, and ones it starts.
     pub delivered_to: Vec<InstanceKey>,
+    /// Those of them that are held: they take it when they are let go.
+    pub deferred_for: Vec<InstanceKey>,
     /// True if it waits for a taker.
     pub is_buffered: bool,
     /// The queued stimulus, when it was accepted and not matched yet.
@@ -263,6 +265,10 @@ pub struct InstanceDetail {
     pub tokens: Vec<Token>,
     /// What it waits for.
     pub waiting_for: Vec<Wait>,
+    /// The holds on it.
+    pub holds: Vec<tidegate_model::Hold>,
+    /// The request to cancel it that stands.
+    pub cancellation: Option<tidegate_model::Cancellation>,
     /// The variables of the instance.
     pub variables: Variables,
 }

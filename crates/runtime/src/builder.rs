@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::{CompileOptions, ScriptCheck};
 use tidegate_model::Diagnostic;
-use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, Page, Store};
+use tidegate_store::{DefinitionFilter, DefinitionKind, Error as StoreError, InstanceFilter, Page, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::decision::{self, Decision};
@@ -22,7 +22,7 @@ use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
 use crate::tasks::Tasks;
-use crate::{audit, janitor, recovery, spill};
+use crate::{audit, batch, janitor, recovery, retention, slots, spill};
 
 /// Collects what a runtime is made of.
 #[must_use = "a builder does nothing until `start`"]
@@ -181,11 +181,11 @@ impl Builder {
             generation: uuid::Uuid::new_v4().simple().to_string().into(),
             epoch: activation.epoch,
             key_floor: activation.key_high,
+            definitions: Definitions::new(self.compile, self.options.retention),
             options: self.options,
             clock: self.clock,
             store,
             activities,
-            definitions: Definitions::new(self.compile),
             tokio: tokio::runtime::Handle::current(),
         }));
         shared
@@ -196,7 +196,19 @@ impl Builder {
         let mut left_out = shared.definitions.activate(&*shared.store, processes);
         left_out.extend(shared.definitions.activate_decisions(&*shared.store, decisions));
         for error in left_out {
+            // What the store will give later is not missing: without it its start events would be deaf.
+            if error.kind().is_retryable() {
+                return Err(error.into());
+            }
             tracing::error!("a definition is left out: {error}");
+        }
+        {
+            let shared = shared.clone();
+            blocking(move || {
+                slots::activate(&shared)?;
+                batch::activate(&shared)
+            })
+            .await?;
         }
         let owners = Owners::new(shared.options.owners);
         let mut sources = ingress::built_in(&shared.switches, &owners);
@@ -221,7 +233,16 @@ impl Builder {
                 )
             })?;
         }
-        load_queue(&shared, &owners).await?;
+        let queue = match note_held(&shared).await {
+            Ok(()) => load_queue(&shared, &owners).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = queue {
+            // Nobody will have this runtime: its owners end with it.
+            owners.tell_all(|| Message::Stop);
+            tasks.join(shared.options.reserve()).await;
+            return Err(error);
+        }
         spill::take_up(&shared, &owners).await;
         let stop = CancellationToken::new();
         let handle = shared.tokio.clone();
@@ -238,7 +259,21 @@ impl Builder {
         });
         tasks.spawn(&handle, "pause", pause.clone().watch(stop.clone()));
         tasks.spawn(&handle, "audit", audit::run(shared.clone(), stop.clone()));
-        tasks.spawn(&handle, "janitor", janitor::run(shared.clone(), stop.clone()));
+        tasks.spawn(
+            &handle,
+            "janitor",
+            janitor::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "batches",
+            batch::run(shared.clone(), owners.clone(), stop.clone()),
+        );
+        tasks.spawn(
+            &handle,
+            "retention",
+            retention::run(shared.clone(), owners.clone(), stop.clone()),
+        );
         let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
         let runtime = Runtime::new(Inner {
             shared,
@@ -256,6 +291,27 @@ impl Builder {
 
 /// Rows that one read of an activation takes.
 const MOST: usize = 1_000_000;
+
+/// Remembers which instances are held, so that who sends something to one is told so.
+async fn note_held(shared: &Arc<Shared>) -> Result<(), Error> {
+    const PAGE: usize = 10_000;
+    let mut after = None;
+    loop {
+        let store = shared.store.clone();
+        let filter = InstanceFilter {
+            sub_statuses: vec![tidegate_model::SubStatus::Held],
+            ..InstanceFilter::default()
+        };
+        let page = Page { after, limit: PAGE };
+        let rows = blocking(move || store.instances(&filter, page)).await?;
+        after = rows.last().map(|row| row.key.get());
+        let is_last = rows.len() < PAGE;
+        shared.held.lock().extend(rows.into_iter().map(|row| row.key));
+        if is_last {
+            return Ok(());
+        }
+    }
+}
 
 /// Puts the queue's rows into their owners' lines, before anything new can come.
 async fn load_queue(shared: &Arc<Shared>, owners: &Owners) -> Result<(), Error> {

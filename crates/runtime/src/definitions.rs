@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::gate::Gate;
 use crate::parts::{Gates, Part};
+use crate::settings::Retention;
+use crate::slots::{Process, Processes};
 use parking_lot::RwLock;
 use tidegate_bpmn::Limits;
 use tidegate_dmn::Decisions;
@@ -19,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) definition: Arc<Definition>,
     /// The narrow gates that its cycles pass: its process id's and its tenant's.
     gates: [Gate; 2],
+    /// The settings of its process id, and who is live where that is limited.
+    pub(crate) process: Arc<Process>,
 }
 
 type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
@@ -52,12 +56,14 @@ struct Index {
 }
 
 /// The definitions of one shell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Definitions {
     index: RwLock<Index>,
     pub(crate) options: CompileOptions,
     /// The narrow gates.
     pub(crate) gates: Gates,
+    /// Settings and limits by process id.
+    pub(crate) processes: Processes,
 }
 
 /// Reads and compiles one file.
@@ -104,11 +110,12 @@ fn is_about_reference(diagnostic: &Diagnostic) -> bool {
 }
 
 impl Definitions {
-    pub(crate) fn new(options: CompileOptions) -> Self {
+    pub(crate) fn new(options: CompileOptions, retention: Retention) -> Self {
         Self {
             index: RwLock::default(),
             options,
             gates: Gates::default(),
+            processes: Processes::new(retention),
         }
     }
 
@@ -120,10 +127,12 @@ impl Definitions {
             process_id: row.process_id.to_string(),
         };
         let gates = [self.gates.of(&process), self.gates.of(&Part::Tenant { tenant })];
+        let process = self.processes.of(&row.tenant, &row.process_id);
         Loaded {
             row,
             definition,
             gates,
+            process,
         }
     }
 
@@ -260,6 +269,7 @@ impl Definitions {
             .get(&name)
             .is_none_or(|other| other.row.version < loaded.row.version);
         if is_newest && !loaded.row.is_deleted {
+            loaded.process.set_model(*loaded.definition.settings());
             index.latest.insert(name, loaded);
             index.rebuild_starts();
         }
@@ -270,6 +280,7 @@ impl Definitions {
         let mut index = self.index.write();
         index.latest.retain(|_, loaded| loaded.row.key != key);
         if let Some(newest) = newest {
+            newest.process.set_model(*newest.definition.settings());
             index.loaded.insert(newest.row.key, newest.clone());
             index
                 .latest

@@ -179,9 +179,14 @@ impl Runtime {
                 }
                 Err(CommitError::Failed { error, .. }) => return Err(error.into()),
             }
+            let processes = new
+                .iter()
+                .map(|loaded| loaded.row.process_id.to_string())
+                .collect();
             for loaded in new {
                 shared.definitions.add(loaded);
             }
+            self.settle_processes(tenant, processes).await?;
             for (row, decisions) in new_decisions {
                 shared.definitions.add_decision(row, decisions);
             }
@@ -235,6 +240,8 @@ impl Runtime {
             return Err(error.into());
         }
         shared.definitions.delete(key, newest);
+        self.settle_processes(&row.tenant, vec![row.process_id.to_string()])
+            .await?;
         for timer in &timers {
             shared.timers.armed(timer);
         }

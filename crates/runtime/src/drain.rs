@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_model::{InstanceKey, Interruption, InterruptionReason, Timestamp};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::gate::Closing;
@@ -26,7 +26,9 @@ pub(crate) struct Drain {
     sources: Arc<Sources>,
     progress: Mutex<Progress>,
     force: Notify,
-    outcome: watch::Sender<Option<Arc<DrainOutcome>>>,
+    outcome: Mutex<Option<Arc<DrainOutcome>>>,
+    /// Told when there is an outcome.
+    over: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +47,8 @@ impl Drain {
             sources,
             progress: Mutex::default(),
             force: Notify::new(),
-            outcome: watch::Sender::new(None),
+            outcome: Mutex::default(),
+            over: Notify::new(),
         }
     }
 
@@ -57,7 +60,7 @@ impl Drain {
 
     /// The outcome, once it is over.
     pub(crate) fn outcome(&self) -> Option<Arc<DrainOutcome>> {
-        self.outcome.borrow().clone()
+        self.outcome.lock().clone()
     }
 
     /// True while it is under way.
@@ -75,20 +78,20 @@ impl Drain {
     /// The drain runs in a task of its own: a caller that hangs up changes nothing.
     pub(crate) async fn run(self: &Arc<Self>, trigger: DrainTrigger) -> Arc<DrainOutcome> {
         self.begin(trigger, None);
-        self.ended(trigger).await
+        self.ended().await
     }
 
     /// Begins a drain without waiting for cycles, or hurries the one that is under way, and waits for its outcome. True
     /// if this call was the first to force it.
     pub(crate) async fn force(self: &Arc<Self>, reason: Option<String>) -> (Arc<DrainOutcome>, bool) {
         let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason));
-        (self.ended(DrainTrigger::OperatorForce).await, was_first)
+        (self.ended().await, was_first)
     }
 
     /// True if `force` is new.
     fn begin(self: &Arc<Self>, trigger: DrainTrigger, force: Option<Option<String>>) -> bool {
         let mut progress = self.progress.lock();
-        let is_over = self.outcome.borrow().is_some();
+        let is_over = self.outcome.lock().is_some();
         let is_new = !is_over && progress.forced.is_none() && force.is_some();
         if let Some(reason) = force
             && is_new
@@ -119,18 +122,22 @@ impl Drain {
         self.shared.tokio.spawn(async move {
             if performing.await.is_err() {
                 tracing::error!("the drain ended by a bug; what it did not save is found by crash recovery");
-                drain.outcome.send_replace(Some(Arc::new(drain.aborted(trigger))));
-                drain.shared.tick();
+                drain.finish(drain.aborted(trigger));
             }
         });
         is_new
     }
 
-    async fn ended(&self, trigger: DrainTrigger) -> Arc<DrainOutcome> {
-        let mut outcome = self.outcome.subscribe();
-        match outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone().unwrap_or_else(|| Arc::new(self.aborted(trigger))),
-            Err(_) => Arc::new(self.aborted(trigger)),
+    async fn ended(&self) -> Arc<DrainOutcome> {
+        loop {
+            let over = self.over.notified();
+            tokio::pin!(over);
+            // Armed before looking.
+            over.as_mut().enable();
+            if let Some(outcome) = self.outcome() {
+                return outcome;
+            }
+            over.await;
         }
     }
 
@@ -216,7 +223,12 @@ impl Drain {
         };
         let outcome = self.report(trigger, is_forced, live_at_start, cut, phases);
         self.record(&outcome).await;
-        self.outcome.send_replace(Some(Arc::new(outcome)));
+        self.finish(outcome);
+    }
+
+    fn finish(&self, outcome: DrainOutcome) {
+        *self.outcome.lock() = Some(Arc::new(outcome));
+        self.over.notify_waiters();
         self.shared.tick();
     }
 

@@ -72,6 +72,12 @@ pub enum Error {
     /// Its definition or its tenant is paused; the instance goes on when that ends.
     #[error("the process `{0}` or its tenant is paused")]
     PartPaused(String),
+    /// An operator holds the instance: nothing of it goes on until it is let go.
+    #[error("instance {0} is held by an operator; let it go first")]
+    InstanceHeld(InstanceKey),
+    /// The wait for the end of a cancelled instance ran out. The request stands, and the instance will end.
+    #[error("instance {} has not stopped yet ({}); the request to cancel it stands", .0.key, .0.sub_status.word())]
+    StillCancelling(Box<tidegate_store::InstanceRow>),
     /// A source was registered after the activation.
     #[error(
         "ingress source `{0}` cannot be added to a runtime that is active: it takes effect at the next activation"
@@ -83,6 +89,23 @@ pub enum Error {
     /// The wait for the end ran out. The instance goes on.
     #[error("the wait for the end of instance {0} ran out; the instance goes on")]
     WaitRanOut(InstanceKey),
+    /// The process has as many live instances as it may, and starts beyond them are skipped.
+    #[error("process `{process_id}` has {limit} live instances, as many as it may; the start is skipped")]
+    TooManyInstances {
+        /// The process id.
+        process_id: String,
+        /// How many it may have.
+        limit: u32,
+    },
+    /// The instance was forgotten.
+    #[error("process instance {0} has ended and was forgotten")]
+    InstanceForgotten(InstanceKey),
+    /// The instance is live, and only what has ended can be forgotten. Nothing was forgotten.
+    #[error("process instance {0} has not ended, so nothing was forgotten; leave it out, or cancel it first")]
+    InstanceLive(InstanceKey),
+    /// No operation on many with this key.
+    #[error("no batch {0}")]
+    NoSuchBatch(u64),
     /// The request itself is wrong.
     #[error("{message}")]
     Invalid {
@@ -120,9 +143,15 @@ impl Error {
             Self::NoSuchSource(_) => "source-not-found",
             Self::SourceNotPaused(_) => "not-paused",
             Self::PartPaused(_) => "part-paused",
+            Self::InstanceHeld(_) => "instance-held",
+            Self::StillCancelling(_) => "wait-ran-out",
             Self::SourcesAreFixed(_) => "sources-are-fixed",
             Self::NoSuchDeadLetter(_) => "dead-letter-not-found",
             Self::WaitRanOut(_) => "wait-ran-out",
+            Self::TooManyInstances { .. } => "too-many-instances",
+            Self::InstanceForgotten(_) => "instance-forgotten",
+            Self::InstanceLive(_) => "instance-live",
+            Self::NoSuchBatch(_) => "batch-not-found",
             Self::Invalid { code, .. } => code,
             Self::Store(error) => error.kind().code(),
             Self::Stopped => "runtime-stopped",

@@ -10,8 +10,10 @@ pub mod kit;
 mod switch;
 pub(crate) mod timer;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -264,16 +266,12 @@ impl Sources {
             let mut is_done = true;
             for slot in &mut steps {
                 match slot.as_mut().map(|step| step.as_mut().poll(context)) {
-                    Some(std::task::Poll::Pending) => is_done = false,
-                    Some(std::task::Poll::Ready(())) => *slot = None,
+                    Some(Poll::Pending) => is_done = false,
+                    Some(Poll::Ready(())) => *slot = None,
                     None => {}
                 }
             }
-            if is_done {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
+            if is_done { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -299,7 +297,7 @@ impl Sources {
         changed();
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = left().map_or(self.timeout_of(entry), |left| left.min(self.timeout_of(entry)));
-        let outcome = match tokio::time::timeout(timeout, entry.source.pause()).await {
+        let outcome = match tokio::time::timeout(timeout, contained(|| entry.source.pause())).await {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some((SourceErrorKind::Failed, message)),
             Err(_) => Some((
@@ -327,7 +325,7 @@ impl Sources {
     /// Asks a source once to stop at whatever cost, and waits for it no longer than `time_left`.
     async fn force_stop_one(&self, entry: &Entry, time_left: Duration) {
         let time_left = time_left.max(LEAST_FORCE);
-        match tokio::time::timeout(time_left, entry.source.force_stop(time_left)).await {
+        match tokio::time::timeout(time_left, contained(|| entry.source.force_stop(time_left))).await {
             Ok(Ok(())) => entry.state.lock().was_force_stopped = true,
             Ok(Err(message)) => tracing::warn!(source = entry.source.name(), "force-stop failed: {message}"),
             Err(_) => tracing::warn!(source = entry.source.name(), "force-stop did not end in time"),
@@ -342,7 +340,7 @@ impl Sources {
         }
         self.set(entry, SourceState::Resuming, None);
         changed();
-        match tokio::time::timeout(self.timeout_of(entry), entry.source.resume()).await {
+        match tokio::time::timeout(self.timeout_of(entry), contained(|| entry.source.resume())).await {
             Ok(Ok(())) => {
                 self.set(entry, SourceState::Running, None);
                 entry.state.lock().was_force_stopped = false;
@@ -394,4 +392,21 @@ impl Sources {
             }
         }
     }
+}
+
+/// A transition in which a panic is a failure of its source: the others, and the drain, go on.
+async fn contained(begin: impl FnOnce() -> Transition) -> Result<(), String> {
+    let mut transition = match catch_unwind(AssertUnwindSafe(begin)) {
+        Ok(transition) => transition,
+        Err(panic) => return Err(panicked(&*panic)),
+    };
+    std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| transition.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+    })
+    .await
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    format!("it panicked: {}", crate::activity::panic_text(panic))
 }

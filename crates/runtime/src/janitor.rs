@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use tidegate_store::{Batch, Commit, Write};
 use tokio_util::sync::CancellationToken;
 
+use crate::owner::Owners;
 use crate::shared::{Counters, Shared};
+use crate::slots;
 
 /// How often it looks.
 const EVERY_MS: i64 = 10_000;
@@ -15,7 +17,7 @@ const HANDFUL: usize = 1_000;
 
 /// Works until `stop`. The time to live of buffered messages stands still while the gate is closed: nothing is
 /// removed then.
-pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
     loop {
         let next = shared.now().plus_ms(EVERY_MS);
         while shared.now() < next {
@@ -27,6 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
         }
         if shared.gate.read().is_accepting() {
             expire(&shared).await;
+            slots::reconcile(&shared, &owners).await;
         }
     }
 }

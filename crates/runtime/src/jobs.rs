@@ -1,8 +1,10 @@
 //! Jobs for external workers: leasing, with a long poll.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_model::ElementInstanceKey;
+use parking_lot::Mutex;
+use tidegate_model::{ElementInstanceKey, Timestamp};
 use tidegate_store::{Batch, Commit, CommitError, Expect, JobRow, JobState, LeaseRequest, Write};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -19,6 +21,74 @@ const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 /// How many jobs one request may lease.
 pub const MOST_JOBS: usize = 1_000;
 
+/// Who asked for jobs of a type last.
+#[derive(Debug, Clone)]
+pub(crate) struct Poll {
+    pub(crate) at: Timestamp,
+    pub(crate) worker: String,
+    /// How many are asking at this moment.
+    pub(crate) present: u32,
+}
+
+/// The last polls, by job type: of this generation, and of a bounded number of types.
+#[derive(Debug, Default)]
+pub(crate) struct Polls(Mutex<HashMap<Arc<str>, Poll>>);
+
+impl Polls {
+    pub(crate) fn last(&self, job_type: &str) -> Option<Poll> {
+        self.0.lock().get(job_type).cloned()
+    }
+
+    fn begun(&self, job_type: &str, worker: &str, at: Timestamp) {
+        const REMEMBERED: usize = 10_000;
+        let mut polls = self.0.lock();
+        if let Some(poll) = polls.get_mut(job_type) {
+            poll.at = at;
+            worker.clone_into(&mut poll.worker);
+            poll.present += 1;
+            return;
+        }
+        if polls.len() >= REMEMBERED {
+            let oldest = polls.iter().filter(|(_, poll)| poll.present == 0);
+            let oldest = oldest
+                .min_by_key(|(_, poll)| poll.at)
+                .map(|(job_type, _)| job_type.clone());
+            match oldest {
+                Some(oldest) => polls.remove(&oldest),
+                None => return,
+            };
+        }
+        let worker = worker.to_owned();
+        polls.insert(
+            Arc::from(job_type),
+            Poll {
+                at,
+                worker,
+                present: 1,
+            },
+        );
+    }
+
+    fn ended(&self, job_type: &str, at: Timestamp) {
+        if let Some(poll) = self.0.lock().get_mut(job_type) {
+            poll.present = poll.present.saturating_sub(1);
+            poll.at = poll.at.max(at);
+        }
+    }
+}
+
+/// A poll under way.
+struct Polling<'a> {
+    shared: &'a Shared,
+    job_type: &'a str,
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        self.shared.polls.ended(self.job_type, self.shared.now());
+    }
+}
+
 impl Runtime {
     /// Leases jobs, waiting for a first one if asked to. While the runtime is paused the poll is held and then
     /// empty; while it drains it is empty at once.
@@ -33,15 +103,24 @@ impl Runtime {
     /// Jobs that were leased for a dropped future are given back at once; no try of theirs is used up.
     pub async fn activate_jobs(&self, request: ActivateJobs) -> Result<Vec<LeasedJob>, Error> {
         let until = Instant::now() + request.wait;
+        self.shared()
+            .polls
+            .begun(&request.job_type, &request.worker, self.shared().now());
+        let _polling = Polling {
+            shared: self.shared(),
+            job_type: &request.job_type,
+        };
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let tenant_gate = self.shared().definitions.gates.of(&Part::tenant(tenant));
         let watched = self.shared().job_watch(&request.job_type);
-        let mut changed = self.watch();
         loop {
             let opened = watched.notified();
             tokio::pin!(opened);
             // Armed before looking: a job that is opened meanwhile wakes it.
             opened.as_mut().enable();
+            let ticked = self.shared().ticked.notified();
+            tokio::pin!(ticked);
+            ticked.as_mut().enable();
             let state = self.quiescence();
             if state.is_draining() {
                 return Ok(Vec::new());
@@ -61,7 +140,7 @@ impl Runtime {
             tokio::select! {
                 biased;
                 () = opened => {}
-                change = changed.changed() => if change.is_err() { return Ok(Vec::new()) },
+                () = ticked => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_AGAIN)) => {}
             }
         }

@@ -20,6 +20,7 @@
 pub mod activity;
 pub mod api;
 mod audit;
+pub mod batch;
 mod builder;
 pub mod clock;
 mod dead_letter;
@@ -27,12 +28,15 @@ mod definitions;
 mod deploy;
 mod drain;
 pub mod error;
+pub mod export;
 pub mod figures;
+pub mod forget;
 /// The gate, from its own crate: no async runtime, model-checked.
 pub mod gate {
     pub use tidegate_gate::{Closing, Entering, Gate, Live, Permit, Quiescence, Refused, Registry};
 }
 pub mod ingress;
+pub mod instance_control;
 mod janitor;
 mod jobs;
 pub mod options;
@@ -44,13 +48,17 @@ pub mod plan;
 mod query;
 mod recovery;
 pub mod request;
+mod retention;
 mod runtime;
+pub mod settings;
 mod shared;
 pub mod shell;
+mod slots;
 mod spill;
 pub mod status;
 pub mod stepped;
 mod tasks;
+pub mod why;
 
 pub use tidegate_engine as engine;
 pub use tidegate_model as model;
@@ -59,8 +67,10 @@ pub use tidegate_store as store;
 pub use api::{Check, Grade};
 pub use builder::Builder;
 pub use error::Error;
+pub use instance_control::{CancelRequest, SuspendRequest, Suspension};
 pub use options::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
 pub use query::Subject;
 pub use runtime::Runtime;
+pub use settings::Retention;
 pub use shell::{Blueprint, Shell, ShellError};
 pub use status::OverflowPolicy;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::settings::Retention;
 use crate::status::OverflowPolicy;
 
 /// When the work of a cycle is committed.
@@ -85,8 +86,14 @@ pub struct Options {
     pub expiry_under_pause: ExpiryUnderPause,
     /// Where interruptions are kept that the store could not take; none for only the log. Beside the data is best.
     pub spill: Option<std::path::PathBuf>,
+    /// How long a handler that was told to stop, because its instance is cancelled, is waited for before it is abandoned.
+    pub cancel_patience: Duration,
+    /// What the timers of a held instance do where the operator does not say.
+    pub held_timers: tidegate_model::HeldTimers,
     /// After so many crashes in a row an instance's running activities become incidents.
     pub quarantine_after: u32,
+    /// How long what has ended is remembered. A definition may say otherwise.
+    pub retention: Retention,
 }
 
 impl Default for Options {
@@ -113,7 +120,10 @@ impl Default for Options {
             stimulus_attempts: 3,
             expiry_under_pause: ExpiryUnderPause::StandsStill,
             spill: None,
+            cancel_patience: Duration::from_secs(30),
+            held_timers: tidegate_model::HeldTimers::KeepRunning,
             quarantine_after: 3,
+            retention: Retention::default(),
         }
     }
 }
@@ -151,6 +161,9 @@ impl Options {
         }
         if self.stimulus_attempts == 0 {
             wrong.push(("stimulus-attempts", "must be greater than 0".to_owned()));
+        }
+        if self.retention.every.is_zero() {
+            wrong.push(("retention-every", "must be longer than 0".to_owned()));
         }
         if self.max_live_cycles == 0 {
             wrong.push(("max-live-cycles", "must be greater than 0".to_owned()));

@@ -5,27 +5,35 @@
 //! leave when their commit is told. It never waits for a commit.
 
 mod bury;
+mod cancel;
 mod commit;
 mod control;
 mod cut;
 mod cycle;
 mod emitted;
+mod hold;
 mod inbox;
+mod look;
 mod message;
+mod on_behalf;
 mod pending;
 mod resident;
 mod retry;
 mod signal;
+mod slot;
 mod start;
 mod stimulus;
 mod timer;
+mod trim;
 mod work;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_model::{Command, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id};
+use tidegate_model::{
+    Command, ElementIndex, ElementInstanceKey, InstanceKey, KeyGenerator, MessageKey, Timestamp, id,
+};
 use tidegate_store::{AuditRow, CommitResult, InstanceRow, StimulusRow, TimerRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -37,12 +45,16 @@ use crate::shared::Shared;
 use crate::stepped::{self, Step, Steps};
 use crate::tasks::Tasks;
 
+pub(crate) use cancel::CancelOrder;
+pub(crate) use commit::problem_of;
 use cut::Cut;
 pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
+pub(crate) use hold::{HoldOrder, ReleaseOrder};
 pub(crate) use inbox::Inbox;
+pub(crate) use look::Look;
 pub(crate) use message::PublishOrder;
-use pending::Pending;
+use pending::{Domain, Pending};
 use resident::Resident;
 pub(crate) use signal::BroadcastOrder;
 pub(crate) use start::StartOrder;
@@ -75,6 +87,14 @@ pub(crate) enum Message {
         Option<Box<AuditRow>>,
         Reply<InstanceRow>,
     ),
+    /// Suspend an instance.
+    Hold(Box<HoldOrder>, Reply<InstanceRow>),
+    /// Let an instance go.
+    Release(Box<ReleaseOrder>, Reply<InstanceRow>),
+    /// Cancel an instance.
+    Cancel(Box<CancelOrder>, Reply<InstanceRow>),
+    /// Tell what only its owner knows of an instance.
+    Look(InstanceKey, oneshot::Sender<Look>),
     /// Tell when the instance has ended.
     AwaitEnd(InstanceKey, Reply<Started>),
     /// An in-process activity is done.
@@ -106,6 +126,10 @@ pub(crate) enum Message {
         Box<tidegate_model::Interruption>,
         oneshot::Sender<bool>,
     ),
+    /// A place among the live instances of its process is free for this instance.
+    TurnCame(InstanceKey),
+    /// These instances are gone from the store, and these stimuli of theirs.
+    Forgotten(Vec<InstanceKey>),
     /// Finish the round and end.
     Stop,
 }
@@ -224,6 +248,10 @@ pub(crate) struct Owner {
     /// In-process jobs that may start now.
     ready: VecDeque<work::Ready>,
     pending: Pending,
+    /// Queued stimuli that need no permit.
+    controls: VecDeque<StimulusRow>,
+    /// When handlers of cancelled instances are no longer waited for.
+    abandon_at: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Commits of the round that belong to no resident.
     loose: Vec<commit::Prepared>,
     /// Batches whose outcome is not known yet.
@@ -241,11 +269,19 @@ pub(crate) struct Owner {
     stalled: BTreeMap<Instant, Vec<InstanceKey>>,
     /// Until when pending work rests after a failed commit.
     pending_rests_until: Option<Instant>,
-    /// Instances to be recovered whose definition or tenant is paused.
+    /// Instances that stand still behind a closed gate.
     held_recoveries: Vec<InstanceKey>,
+    /// Instances that a crash left executing and of which no commit since is told.
+    recovering: BTreeSet<InstanceKey>,
+    /// Instances of which a commit of this generation failed and no other is told.
+    dropped: BTreeSet<InstanceKey>,
+    /// The last turn of each timer start event that began an instance.
+    turns: HashMap<(u64, ElementIndex), u32>,
     /// Instances with commits that failed in a drain and are tried again, and when.
     retrying: Vec<InstanceKey>,
     retry_at: Option<Instant>,
+    /// Activities that nobody waits for any more and that may not have ended: they were told to stop.
+    let_go: Vec<work::LetGo>,
     /// What became of cut cycles, for the report.
     fates: Vec<CutReport>,
     /// Cut cycles that are being marked.
@@ -280,6 +316,8 @@ impl Owner {
             dirty: Vec::new(),
             ready: VecDeque::new(),
             pending: Pending::default(),
+            controls: VecDeque::new(),
+            abandon_at: BTreeMap::new(),
             loose: Vec::new(),
             in_flight: HashMap::new(),
             next_ticket: 0,
@@ -291,8 +329,12 @@ impl Owner {
             stalled: BTreeMap::new(),
             pending_rests_until: None,
             held_recoveries: Vec::new(),
+            recovering: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            turns: HashMap::new(),
             retrying: Vec::new(),
             retry_at: None,
+            let_go: Vec::new(),
             fates: Vec::new(),
             marking: HashMap::new(),
             idle: BTreeMap::new(),
@@ -330,7 +372,7 @@ impl Owner {
             self.inbox.take(&mut messages, self.wake_at());
             self.round(&mut messages);
         }
-        self.inbox.close();
+        self.end();
     }
 
     /// As [`Owner::run`], one step at a time.
@@ -342,7 +384,12 @@ impl Owner {
             self.inbox.take(&mut messages, Some(Instant::now()));
             self.round(&mut messages);
         }
+        self.end();
+    }
+
+    fn end(&mut self) {
         self.inbox.close();
+        self.abandon_all();
     }
 
     fn is_over(&self) -> bool {
@@ -357,6 +404,8 @@ impl Owner {
         self.pending.unpark(Instant::now(), false);
         self.retry_stalled();
         self.retry_commits();
+        self.abandon_overdue();
+        self.run_controls();
         self.run_pending();
         self.run_ready();
         self.flush();
@@ -380,6 +429,10 @@ impl Owner {
             Message::Control(instance, command, audit, reply) => {
                 self.control(instance, *command, audit, reply);
             }
+            Message::Hold(order, reply) => self.hold(*order, reply),
+            Message::Release(order, reply) => self.release(*order, reply),
+            Message::Cancel(order, reply) => self.cancel(*order, reply),
+            Message::Look(instance, reply) => self.look(instance, reply),
             Message::AwaitEnd(instance, reply) => self.await_end(instance, reply),
             Message::ActivityDone {
                 instance,
@@ -394,6 +447,8 @@ impl Owner {
             Message::Cut(request, settled) => self.begin_cut(request, settled),
             Message::FinishCut(give_up_at, reply) => self.finish_cut(give_up_at, reply),
             Message::MarkSpilled(instance, record, done) => self.mark_spilled(instance, *record, done),
+            Message::TurnCame(key) => self.pending.unpark_domain(&Domain::Instance(key)),
+            Message::Forgotten(keys) => self.forgotten(&keys),
             Message::Stop => self.is_stopping = true,
         }
     }
@@ -401,6 +456,9 @@ impl Owner {
     /// When the next round is due even if nothing arrives.
     fn wake_at(&self) -> Option<Instant> {
         if !self.ready.is_empty() || !self.loose.is_empty() || self.has_runnable_pending() {
+            return Some(Instant::now());
+        }
+        if !self.controls.is_empty() && self.pending_rests_until.is_none() {
             return Some(Instant::now());
         }
         let oldest = self
@@ -416,6 +474,7 @@ impl Owner {
             commit_by,
             retry_at,
             self.retry_at,
+            self.abandon_at.keys().next().copied(),
             self.pending.back_at(),
             give_up_at,
             room_at,
@@ -429,7 +488,7 @@ impl Owner {
     fn opened(&mut self) {
         self.pending.unpark(Instant::now(), true);
         for key in std::mem::take(&mut self.held_recoveries) {
-            self.recover_again(key);
+            self.go_on(key);
         }
     }
 
@@ -455,6 +514,8 @@ struct Keys {
     owners: usize,
     generators: Vec<KeyGenerator>,
     next: usize,
+    /// The last fresh one.
+    last: u64,
     high: u64,
 }
 
@@ -466,6 +527,7 @@ impl Keys {
             owners,
             generators: shards.map(|shard| KeyGenerator::new(shard, floor)).collect(),
             next: 0,
+            last: floor,
             high: floor,
         }
     }
@@ -480,12 +542,15 @@ impl Keys {
         generator
     }
 
-    /// A key for something new, in one of the owner's shards.
+    /// A key for something new, in one of the owner's shards. Whatever the clock does, they grow: what is buffered is
+    /// taken in their order.
     fn fresh(&mut self, now: Timestamp) -> u64 {
         self.next = (self.next + 1) % self.generators.len();
         let generator = &mut self.generators[self.next];
         generator.observe(now);
+        generator.exceed(self.last);
         let key = generator.next_key();
+        self.last = key;
         self.high = self.high.max(key);
         key
     }

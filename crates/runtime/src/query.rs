@@ -5,14 +5,16 @@ use std::sync::Arc;
 use tidegate_engine::{HistoryItem, Instance, StarterTrigger, decode_events, history, replay};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
-    AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, IncidentFilter, IncidentRow,
-    InstanceFilter, InstanceRow, Page, UserTaskFilter, UserTaskRow,
+    AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, ForgottenJournal,
+    IncidentFilter, IncidentRow, InstanceFilter, InstanceRow, Page, UserTaskFilter, UserTaskRow,
 };
 
 use crate::api::{InstanceDetail, StarterView, Token, Wait};
 use crate::builder::blocking;
+use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::shared::Shared;
 
 /// Something that belongs to a tenant, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,24 +70,15 @@ impl Runtime {
     pub async fn instance(&self, key: InstanceKey) -> Result<InstanceDetail, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(stored) = shared.store.load(key)? else {
+            let Some(Read {
+                row,
+                instance,
+                loaded,
+            }) = read_instance(&shared, key)?
+            else {
                 return Ok(None);
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
-                return Err(damaged(key, "its definition is missing"));
-            };
             let definition = &loaded.definition;
-            let mut instance = match &stored.state {
-                Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
-                None => Instance::new(key),
-            };
-            instance
-                .check(definition)
-                .map_err(|error| damaged(key, &error.to_string()))?;
-            for row in &stored.journal {
-                replay(definition, &mut instance, &row.payload)
-                    .map_err(|error| damaged(key, &error.to_string()))?;
-            }
             let tokens = instance.tokens(definition);
             let waits = instance.waiting_for(definition);
             Ok(Some(InstanceDetail {
@@ -106,14 +99,16 @@ impl Runtime {
                         detail: wait.kind.detail(),
                     })
                     .collect(),
+                holds: instance.holds().to_vec(),
+                cancellation: instance.cancellation().cloned(),
                 variables: instance.variables().clone(),
-                row: stored.row,
+                row,
             }))
         });
         found.await?.ok_or(Error::NoSuchInstance(key))
     }
 
-    /// The journal of an instance from the sequence number after `after_sequence`, at most `limit` events.
+    /// The journal of an instance, also of a forgotten one whose journal is kept, from the sequence number after `after_sequence`, at most `limit` events.
     ///
     /// # Errors
     /// Unknown instance; the store cannot be read.
@@ -125,10 +120,14 @@ impl Runtime {
     ) -> Result<Vec<HistoryItem>, Error> {
         let shared = self.shared().clone();
         let found = blocking(move || {
-            let Some(row) = shared.store.instance(key)? else {
-                return Ok(None);
+            let definition = match shared.store.instance(key)? {
+                Some(row) => row.definition,
+                None => match shared.store.forgotten(key)? {
+                    Some(kept) if kept.journal == ForgottenJournal::Kept => kept.definition,
+                    _ => return Ok(None),
+                },
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, row.definition)? else {
+            let Some(loaded) = shared.definitions.get(&*shared.store, definition)? else {
                 return Err(damaged(key, "its definition is missing"));
             };
             const PAGE: usize = 500;
@@ -265,6 +264,39 @@ impl Runtime {
         let store = self.shared().store.clone();
         blocking(move || store.audit(page)).await
     }
+}
+
+/// An instance as it is stored.
+pub(crate) struct Read {
+    pub(crate) row: InstanceRow,
+    pub(crate) instance: Instance,
+    pub(crate) loaded: Arc<Loaded>,
+}
+
+/// Reads an instance from the store and brings its state up to date with its journal.
+pub(crate) fn read_instance(shared: &Shared, key: InstanceKey) -> Result<Option<Read>, StoreError> {
+    let Some(stored) = shared.store.load(key)? else {
+        return Ok(None);
+    };
+    let Some(loaded) = shared.definitions.get(&*shared.store, stored.row.definition)? else {
+        return Err(damaged(key, "its definition is missing"));
+    };
+    let mut instance = match &stored.state {
+        Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
+        None => Instance::new(key),
+    };
+    instance
+        .check(&loaded.definition)
+        .map_err(|error| damaged(key, &error.to_string()))?;
+    for row in &stored.journal {
+        replay(&loaded.definition, &mut instance, &row.payload)
+            .map_err(|error| damaged(key, &error.to_string()))?;
+    }
+    Ok(Some(Read {
+        row: stored.row,
+        instance,
+        loaded,
+    }))
 }
 
 fn damaged(key: InstanceKey, what: &str) -> StoreError {

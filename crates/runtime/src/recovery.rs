@@ -1,15 +1,19 @@
 //! Recovery on activation: interrupted instances resume by themselves, and those that a crash left executing are
-//! brought back from their last commit. Nothing at rest is touched.
+//! brought back from their last commit, and cancelled ones go on ending. Nothing at rest is touched.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_model::{InstanceKey, SubStatus};
-use tidegate_store::InstanceRow;
+use tidegate_store::{InstanceFilter, InstanceRow, Page};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::owner::{Message, Owners};
 use crate::shared::Shared;
+
+/// How long a read that failed rests before the next try.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What recovery looks for.
 const WAITING: [SubStatus; 3] = [
@@ -20,6 +24,7 @@ const WAITING: [SubStatus; 3] = [
 
 /// Recovers what an earlier generation left, in batches; waits while the gate is closed.
 pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
+    end_cancelled(&shared, &owners).await;
     let mut after: Option<InstanceKey> = None;
     let mut counts = (0_u64, 0_u64);
     // What this generation starts meanwhile may be counted along; it is not waited for.
@@ -39,8 +44,12 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         let rows = match page {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
-                tracing::error!("the instances to recover could not be read: {error}");
-                return;
+                tracing::error!("the instances to recover could not be read, trying again: {error}");
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(AGAIN) => continue,
+                }
             }
             Err(_) => return,
         };
@@ -86,6 +95,41 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         tracing::info!(interrupted = counts.0, crashed = counts.1, "recovery is done");
     }
     shared.tick();
+}
+
+/// Instances whose cancellation was asked for go on ending at once, whatever the gate says: that starts nothing.
+async fn end_cancelled(shared: &Arc<Shared>, owners: &Owners) {
+    const PAGE: usize = 1_000;
+    let mut before = None;
+    loop {
+        let store = shared.store.clone();
+        let filter = InstanceFilter {
+            sub_statuses: vec![SubStatus::Cancelling],
+            ..InstanceFilter::default()
+        };
+        let page = Page {
+            after: before,
+            limit: PAGE,
+        };
+        let rows = match crate::tasks::blocking(move || store.instances(&filter, page)).await {
+            Ok(Ok(rows)) => rows,
+            Ok(Err(error)) => {
+                tracing::error!("the cancelled instances could not be read: {error}");
+                return;
+            }
+            Err(_) => return,
+        };
+        before = rows.last().map(|row| row.key.get());
+        let is_last = rows.len() < PAGE;
+        for row in rows {
+            let (done, _) = oneshot::channel();
+            owners.send(row.key, Message::Recover(Box::new(row), done));
+        }
+        owners.barrier().await;
+        if is_last {
+            return;
+        }
+    }
 }
 
 async fn wait_until_open(shared: &Shared, stop: &CancellationToken) -> bool {

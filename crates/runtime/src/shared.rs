@@ -56,10 +56,20 @@ pub(crate) struct Shared {
     pub(crate) owed_ms: AtomicI64,
     /// What the store said last of instances and queue, for when it says nothing.
     pub(crate) last_seen: Mutex<([u64; 9], QueueDepth)>,
+    /// Operations on many that are not over.
+    pub(crate) batches: crate::batch::Batches,
+    /// Wakes retention: something was forgotten by hand.
+    pub(crate) swept: Notify,
     pub(crate) tokio: tokio::runtime::Handle,
+    /// Instances that are held: a cache, so that who sends something to one can be told so. What is stored decides.
+    pub(crate) held: Mutex<std::collections::HashSet<tidegate_model::InstanceKey>>,
+    /// Who asked for jobs last, by job type.
+    pub(crate) polls: crate::jobs::Polls,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
+    /// Told with `changed`. It wakes those who wait in their order; a watch does in any.
+    pub(crate) ticked: Notify,
     /// How far recovery is.
     pub(crate) recovering: Recovering,
     /// True once recovery has ended.
@@ -82,6 +92,10 @@ pub(crate) struct Counters {
     pub(crate) crash_recovered: AtomicU64,
     pub(crate) interrupted_recovered: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
+    /// Starts that were refused, or cancelled, since their process had as many instances as it may.
+    pub(crate) starts_skipped: AtomicU64,
+    /// Instances that were forgotten.
+    pub(crate) instances_forgotten: AtomicU64,
     /// Stimuli that were made durable and not executed at once.
     pub(crate) accepted_for_later: AtomicU64,
     /// Activities that were put aside as incidents.
@@ -147,10 +161,15 @@ impl Shared {
             outbox: Arc::default(),
             owed_ms: AtomicI64::new(0),
             last_seen: Mutex::default(),
+            batches: crate::batch::Batches::default(),
+            swept: Notify::new(),
             tokio,
+            held: Mutex::default(),
+            polls: crate::jobs::Polls::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),
+            ticked: Notify::new(),
             recovering: Recovering::default(),
             recovered: watch::Sender::new(false),
         }
@@ -258,6 +277,7 @@ impl Shared {
     /// Says that the status has changed.
     pub(crate) fn tick(&self) {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
+        self.ticked.notify_waiters();
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {

@@ -453,6 +453,9 @@ impl Honest {
                 if ingress.offer(Offer::Message(request)).await.is_ok() {
                     inner.waiting.lock().pop_front();
                     inner.acknowledged.fetch_add(1, Ordering::SeqCst);
+                } else {
+                    // A runtime that is gone refuses at once: without this the task would never end.
+                    tokio::task::yield_now().await;
                 }
             }
         });

@@ -319,7 +319,9 @@ async fn r05_what_a_crash_left_executing_is_recovered_and_says_so() {
         .set_variables(key, Variables::parse(r#"{"late": 1}"#).unwrap(), "old")
         .await;
     assert_eq!(late.unwrap_err().code(), "store-fenced");
-    let row = next.runtime.cancel(key, None, "op").await.unwrap();
+    let mut at_once = tidegate::CancelRequest::by("op", Duration::from_secs(20));
+    at_once.patience = Some(Duration::ZERO);
+    let row = next.runtime.cancel_and_wait(key, at_once).await.unwrap();
     assert_eq!(row.sub_status, SubStatus::Cancelled);
 }
 

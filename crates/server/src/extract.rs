@@ -100,10 +100,14 @@ impl Shell {
             | Error::NoSuchUserTask(_)
             | Error::NoSuchIncident(_)
             | Error::NoSuchDeadLetter(_)
+            | Error::NoSuchBatch(_)
             | Error::NoSuchSource(_) => refused(StatusCode::NOT_FOUND),
             Error::UserTaskClaimed { .. } | Error::StaleLease(_) | Error::SourceNotPaused(_) => {
                 refused(StatusCode::CONFLICT)
             }
+            Error::InstanceLive(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
+            Error::InstanceForgotten(instance) => refused(StatusCode::GONE).member("instanceKey", instance),
+            Error::TooManyInstances { limit, .. } => refused(StatusCode::CONFLICT).member("limit", limit),
             Error::Rejected(rejection) => refused(rejection_status(&rejection)),
             Error::NotDeployable(diagnostics) => {
                 refused(StatusCode::UNPROCESSABLE_ENTITY).member("diagnostics", diagnostics)
@@ -116,6 +120,10 @@ impl Shell {
                 Problem::unavailable(code, detail, self.retry_after()).member("depth", depth)
             }
             Error::PauseNotPersisted(_) => Problem::unavailable(code, detail, 5),
+            Error::InstanceHeld(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
+            Error::StillCancelling(row) => {
+                refused(StatusCode::GATEWAY_TIMEOUT).member("processInstance", crate::views::instance(&row))
+            }
             Error::WaitRanOut(instance) => {
                 refused(StatusCode::GATEWAY_TIMEOUT).member("instanceKey", instance)
             }
@@ -147,11 +155,11 @@ impl Shell {
 
 fn rejection_status(rejection: &tidegate::model::Rejection) -> StatusCode {
     use tidegate::model::Rejection::{
-        AlreadyStarted, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope, NoSuchUserTask,
-        NotWaiting,
+        AlreadyStarted, Cancelling, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope,
+        NoSuchUserTask, NotWaiting,
     };
     match rejection {
-        Ended(_) | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
+        Ended(_) | Cancelling | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
         NoStart => StatusCode::UNPROCESSABLE_ENTITY,
         NoSuchJob(_) | NoSuchUserTask(_) | NoSuchIncident(_) | NoSuchScope(_) => StatusCode::NOT_FOUND,
     }

@@ -2,17 +2,21 @@
 
 mod admin;
 mod audit;
+mod batches;
 mod dead_letters;
 mod definitions;
 mod deployments;
 mod events;
+mod forget;
 mod identity;
 mod incidents;
+mod instance_control;
 mod instances;
 mod jobs;
 mod messages;
 mod openapi;
 mod parts;
+mod settings;
 mod shells;
 mod signals;
 mod user_tasks;
@@ -114,9 +118,38 @@ pub fn table() -> Vec<Route> {
         post(
             "/process-instances/{key}/cancel",
             InstancesWrite,
-            instances::cancel,
+            instance_control::cancel,
         )
         .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/suspend",
+            InstancesWrite,
+            instance_control::suspend,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/resume",
+            InstancesWrite,
+            instance_control::resume,
+        )
+        .of(Keyed::Instance),
+        get(
+            "/process-instances/{key}/why",
+            InstancesRead,
+            instance_control::why,
+        )
+        .of(Keyed::Instance),
+        post("/process-instances/forget", InstancesWrite, forget::forget),
+        get("/process-instances/export", InstancesRead, forget::export),
+        get("/process-settings/{name}", DefinitionsRead, settings::show).in_tenant(),
+        put("/process-settings/{name}", DefinitionsWrite, settings::set).in_tenant(),
+        post("/batches", InstancesWrite, batches::create),
+        get("/batches", InstancesRead, batches::list),
+        get("/batches/{key}", InstancesRead, batches::one),
+        get("/batches/{key}/items", InstancesRead, batches::items),
+        post("/batches/{key}/pause", InstancesWrite, batches::pause),
+        post("/batches/{key}/resume", InstancesWrite, batches::resume),
+        post("/batches/{key}/cancel", InstancesWrite, batches::cancel),
         post("/messages", MessagesWrite, messages::publish).in_tenant(),
         post("/signals", MessagesWrite, signals::broadcast).in_tenant(),
         post("/jobs/activate", JobsWork, jobs::activate).in_tenant(),
@@ -210,6 +243,14 @@ fn post<H: Handler<T, App> + Sync, T: 'static>(
     handler: H,
 ) -> Route {
     row(Method::POST, MethodFilter::POST, path, permission, handler)
+}
+
+fn put<H: Handler<T, App> + Sync, T: 'static>(
+    path: &'static str,
+    permission: Permission,
+    handler: H,
+) -> Route {
+    row(Method::PUT, MethodFilter::PUT, path, permission, handler)
 }
 
 fn patch<H: Handler<T, App> + Sync, T: 'static>(

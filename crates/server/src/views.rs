@@ -35,6 +35,8 @@ pub(crate) fn instance_detail(detail: &InstanceDetail) -> Value {
     let mut view = instance(&detail.row);
     view["tokens"] = detail.tokens.iter().map(token).collect();
     view["waitingFor"] = detail.waiting_for.iter().map(wait).collect();
+    view["holds"] = json!(detail.holds);
+    view["cancellation"] = json!(detail.cancellation);
     view
 }
 

@@ -401,3 +401,102 @@ async fn n02_a_cancel_that_is_not_obeyed_stands() {
     }
     server.until(&key, "cancelled").await;
 }
+
+#[tokio::test]
+async fn n06_n07_n08_case_071_an_instance_is_suspended_asked_why_and_resumed() {
+    let server = server().await;
+    server
+        .deploy(
+            "payment",
+            &around("<receiveTask id=\"work\" messageRef=\"paid\" />"),
+        )
+        .await;
+    let key = server.start("payment", json!({ "invoice": "A-1" })).await;
+    server.until(&key, "suspended").await;
+    let at = |verb: &str| format!("/process-instances/{key}/{verb}");
+    let (_, why) = server.get(&at("why")).await;
+    assert_eq!(
+        (&why["reasons"][0]["kind"], &why["reasons"][0]["correlationKey"]),
+        (&json!("message"), &json!("A-1"))
+    );
+    let body = json!({ "reason": "audit", "timers": "standStill" });
+    for _ in 0..2 {
+        let (status, held) = server.post(&at("suspend"), body.clone()).await;
+        assert_eq!(status, 200, "{held}");
+        assert_eq!(
+            (&held["subStatus"], &held["lifecycleState"]),
+            (&json!("held"), &json!("suspended"))
+        );
+        let wanted =
+            json!({ "scope": "tree", "timers": "standStill", "isEffective": true, "heldInstances": 1 });
+        assert_eq!(held["suspension"], wanted);
+    }
+    let (_, one) = server.get(&format!("/process-instances/{key}")).await;
+    assert_eq!(one["holds"][0]["reason"], "audit");
+    let message = json!({ "name": "paid", "correlationKey": "A-1" });
+    let (status, deferred) = server.post("/messages", message).await;
+    assert_eq!(status, 202, "{deferred}");
+    assert_eq!(
+        (&deferred["deferredFor"], &deferred["accepted"]),
+        (&json!([key]), &json!(true))
+    );
+    let (_, why) = server.get(&at("why")).await;
+    assert_eq!(
+        (&why["reasons"][0]["kind"], &why["reasons"][0]["reason"]),
+        (&json!("held"), &json!("audit"))
+    );
+    for _ in 0..2 {
+        let (status, released) = server.post(&at("resume"), json!({})).await;
+        if status != 200 {
+            assert_problem(status, &released, 409, "instance-ended");
+        }
+    }
+    server.until(&key, "finished").await;
+    let (status, ended) = server.post(&at("suspend"), json!({})).await;
+    assert_problem(status, &ended, 409, "instance-ended");
+    let (status, wrong) = server.post(&at("suspend"), json!({ "scope": "half" })).await;
+    assert!(status == 400 && wrong["code"].is_string(), "{wrong}");
+    for verb in ["suspend", "resume"] {
+        let (status, none) = server
+            .post(&format!("/process-instances/5/{verb}"), json!({}))
+            .await;
+        assert_problem(status, &none, 404, "instance-not-found");
+    }
+    let (status, none) = server.get("/process-instances/5/why").await;
+    assert_problem(status, &none, 404, "instance-not-found");
+    let (_, audit) = server.get("/audit").await;
+    let of = |action: &str| {
+        let items = audit["items"].as_array().unwrap();
+        items.iter().filter(|item| item["action"] == action).count()
+    };
+    assert_eq!(
+        (of("InstanceSuspendRequested"), of("InstanceResumeRequested")),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn n02_case_129_a_forced_cancel_lands_at_once() {
+    let server = server().await;
+    let stubborn = r#"<serviceTask id="work"><extensionElements><zeebe:taskDefinition type="demo.stubborn" />
+<zeebe:taskHeaders><zeebe:header key="duration" value="PT1H" /></zeebe:taskHeaders></extensionElements></serviceTask>"#;
+    server.deploy("stubborn", &around(stubborn)).await;
+    let key = server.start("stubborn", json!({})).await;
+    let path = format!("/process-instances/{key}/cancel");
+    let (status, waits) = server.post(&path, json!({ "waitMs": 50 })).await;
+    assert_problem(status, &waits, 504, "wait-ran-out");
+    assert_eq!(
+        (
+            &waits["processInstance"]["subStatus"],
+            &waits["processInstance"]["lifecycleState"]
+        ),
+        (&json!("cancelling"), &json!("terminating"))
+    );
+    let (status, forced) = server
+        .post(&path, json!({ "force": true, "waitMs": 10_000 }))
+        .await;
+    assert_eq!(
+        (status.as_u16(), &forced["subStatus"]),
+        (200, &json!("cancelled"))
+    );
+}

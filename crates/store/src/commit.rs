@@ -8,6 +8,7 @@ use tidegate_model::{
 };
 
 use crate::error::Error;
+use crate::forget::{ForgetRequest, OperationItemRow, OperationRow, Unforgettable};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, InstanceUpdate, JobRow, JournalRow,
     LeaseRequest, MessageRow, StimulusRow, SubscriptionRow, TimerRow, UserTaskRow,
@@ -78,6 +79,11 @@ pub enum Expect {
     DeadLetter(StimulusKey),
     /// The instance is there and has not ended (used by stimuli accepted for it while closed).
     InstanceLive(InstanceKey),
+    /// Each of these instances is there and has ended, and so is every instance that it called, which is among them too.
+    /// One whose journal was kept when it was forgotten counts as ended. (Forgetting them is [`Write::ForgetInstances`]
+    /// in the same commit: `a_live_or_unknown_instance_keeps_a_forget_from_happening`,
+    /// `a_caller_is_not_forgotten_before_whom_it_called`.)
+    Forgettable(Vec<InstanceKey>),
 }
 
 /// One change.
@@ -163,6 +169,11 @@ pub enum Write {
     OpenJob(Box<JobRow>),
     /// The outcome of a job was accepted and waits in the queue: it is not offered again.
     ReportJob(ElementInstanceKey),
+    /// The job's instance is held: the job is not offered until then, and if it is leased nobody else gets it
+    /// (`a_withheld_job_is_not_offered`). Nothing happens if it is not there, or was reported.
+    WithholdJob(ElementInstanceKey),
+    /// The job's instance was let go: the job is as it was before [`Write::WithholdJob`].
+    OfferJob(ElementInstanceKey),
     /// Removes a job, if it is there.
     CloseJob(ElementInstanceKey),
     /// Leases jobs, the oldest (lowest key) first; reported as [`Outcome::leased`]
@@ -216,6 +227,40 @@ pub enum Write {
     RemoveValue(String),
     /// An audit entry.
     Audit(Box<AuditRow>),
+    /// Removes instances with everything that refers to them, and fences their keys for a time: see
+    /// [`crate::ForgottenRow`] (`nothing_of_a_forgotten_instance_is_left`). They leave the counts. Their queued stimuli go
+    /// with them and are told in [`Outcome::dropped`]. Of a long journal only a slice goes in one commit
+    /// (`a_long_journal_goes_in_slices`). [`Outcome::removed`] counts the rows. Instances that are not there are passed over.
+    ForgetInstances(Box<ForgetRequest>),
+    /// Removes journal rows of forgotten instances, and what is remembered of them when its time has come: at most `limit`
+    /// rows, which are counted in [`Outcome::removed`]. Fewer than `limit`: there is nothing left.
+    SweepForgotten {
+        /// The present time.
+        now: Timestamp,
+        /// How many rows at most.
+        limit: usize,
+    },
+    /// Removes the oldest journal rows of an instance, at most `limit`, up to the revision `up_to`, and never those that its
+    /// state does not cover (`only_what_a_state_covers_is_trimmed`).
+    TrimJournal {
+        /// The instance.
+        instance: InstanceKey,
+        /// The last revision that may go.
+        up_to: u64,
+        /// How many rows at most.
+        limit: usize,
+    },
+    /// An operation on many instances, replacing one of the same key.
+    PutOperation(Box<OperationRow>),
+    /// What became of an instance in an operation, replacing what was there of it.
+    PutOperationItem(Box<OperationItemRow>),
+    /// Removes an operation that is over, its items first, at most `limit` rows: counted in [`Outcome::removed`].
+    RemoveOperation {
+        /// Its key.
+        key: u64,
+        /// How many rows at most.
+        limit: usize,
+    },
 }
 
 /// A message or signal matched with a subscription. It stands in the stimulus queue, in the domain `instance/KEY`, as an
@@ -245,6 +290,10 @@ pub struct Outcome {
     pub leased: Vec<JobRow>,
     /// Those among them that somebody had leased before, whose lease ended without a word.
     pub lapsed: Vec<ElementInstanceKey>,
+    /// Queued stimuli that went with a forgotten instance.
+    pub dropped: Vec<StimulusKey>,
+    /// Rows that were removed by forgetting, sweeping and trimming.
+    pub removed: u64,
 }
 
 /// Which expectation was not met. Nothing of the commit was written.
@@ -269,6 +318,15 @@ pub enum Refusal {
     VersionTaken,
     /// The instance is unknown or has ended.
     InstanceEnded(InstanceKey),
+    /// The instance was forgotten, and its key is still fenced: it is not created again.
+    InstanceForgotten(InstanceKey),
+    /// The instance cannot be forgotten.
+    NotForgettable {
+        /// The instance.
+        instance: InstanceKey,
+        /// Why.
+        why: Unforgettable,
+    },
 }
 
 /// Why a commit did not happen.

@@ -8,6 +8,7 @@ use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey
 
 use crate::commit::{Batch, Commit, CommitError, CommitResult};
 use crate::error::Error;
+use crate::forget::{EndedRow, ForgottenRow, OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
     InstanceRow, JobRow, JournalRow, Page, QueueDepth, StimulusRow, StoredInstance, TimerRow, UserTaskFilter,
@@ -198,6 +199,36 @@ impl Store for FaultyStore {
         self.read(|store| store.job(key))
     }
 
+    fn ended(
+        &self,
+        process: (&str, &str),
+        until: Timestamp,
+        after: Option<(Timestamp, InstanceKey)>,
+        limit: usize,
+    ) -> Result<Vec<EndedRow>, Error> {
+        self.read(|store| store.ended(process, until, after, limit))
+    }
+
+    fn ended_beyond(
+        &self,
+        process: (&str, &str),
+        keep: usize,
+    ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
+        self.read(|store| store.ended_beyond(process, keep))
+    }
+
+    fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
+        self.read(|store| store.next_ended_process(after))
+    }
+
+    fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
+        self.read(|store| store.forgotten(instance))
+    }
+
+    fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
+        self.read(|store| store.open_operations())
+    }
+
     fn is_lasting(&self) -> bool {
         self.inner.is_lasting()
     }
@@ -258,6 +289,24 @@ impl Queries for FaultyStore {
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
         self.read(|store| store.dead_letter(key))
+    }
+
+    fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
+        self.read(|store| store.operations(page))
+    }
+
+    fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
+        self.read(|store| store.operation(key))
+    }
+
+    fn operation_items(
+        &self,
+        operation: u64,
+        outcome: Option<&str>,
+        after: Option<InstanceKey>,
+        limit: usize,
+    ) -> Result<Vec<OperationItemRow>, Error> {
+        self.read(|store| store.operation_items(operation, outcome, after, limit))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

@@ -11,6 +11,7 @@
 pub mod commit;
 pub mod error;
 pub mod faulty;
+mod forget;
 pub mod kit;
 mod matching;
 pub mod memory;
@@ -23,6 +24,9 @@ use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, Timestamp};
 
 pub use commit::{Batch, Commit, CommitError, CommitResult, Delivery, Expect, Outcome, Refusal, Write};
 pub use error::{Error, ErrorKind};
+pub use forget::{
+    EndedRow, ForgetRequest, ForgottenJournal, ForgottenRow, OperationItemRow, OperationRow, Unforgettable,
+};
 pub use row::*;
 
 /// What a generation gets when it takes hold of a store.
@@ -123,6 +127,48 @@ pub trait Store: Queries {
     /// The store cannot be read.
     fn job(&self, key: tidegate_model::ElementInstanceKey) -> Result<Option<JobRow>, Error>;
 
+    /// Finished instances of one process id in a tenant that ended at or before `until`, those that ended first first, by
+    /// (end, key), after `after` (`what_has_ended_is_listed_by_its_end`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn ended(
+        &self,
+        process: (&str, &str),
+        until: Timestamp,
+        after: Option<(Timestamp, InstanceKey)>,
+        limit: usize,
+    ) -> Result<Vec<EndedRow>, Error>;
+
+    /// The newest of the finished instances of one process id in a tenant that is beyond the `keep` newest, by (end, key);
+    /// `None` if there are no more than those (`the_end_beyond_a_count_is_found`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn ended_beyond(
+        &self,
+        process: (&str, &str),
+        keep: usize,
+    ) -> Result<Option<(Timestamp, InstanceKey)>, Error>;
+
+    /// The next (process id, tenant) after `after` that has finished instances (`processes_with_an_end_are_listed`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error>;
+
+    /// What is remembered of a forgotten instance (`a_forgotten_key_stays_fenced_until_its_time`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error>;
+
+    /// Operations on many that are not over, by key (`operations_keep_an_outcome_for_each_instance`).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn open_operations(&self) -> Result<Vec<OperationRow>, Error>;
+
     /// True if what is written outlives this handle: a new one, opened at the same place, finds it. Where it is false
     /// nothing can be promised for the next generation, and whoever needs that is refused at the start.
     fn is_lasting(&self) -> bool {
@@ -216,6 +262,30 @@ pub trait Queries: Send + Sync + 'static {
     /// # Errors
     /// The store cannot be read.
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error>;
+
+    /// Operations on many, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error>;
+
+    /// One operation on many.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error>;
+
+    /// What became of each instance in an operation, by instance, after `after`; those of one outcome if it is given.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn operation_items(
+        &self,
+        operation: u64,
+        outcome: Option<&str>,
+        after: Option<InstanceKey>,
+        limit: usize,
+    ) -> Result<Vec<OperationItemRow>, Error>;
 
     /// How many stimuli wait, and since when the oldest does.
     ///

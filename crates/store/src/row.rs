@@ -73,6 +73,8 @@ pub struct StoredInstance {
     pub state: Option<Vec<u8>>,
     /// The journal rows after the state's revision, in order.
     pub journal: Vec<JournalRow>,
+    /// The revision up to which the journal was trimmed; 0 if it is whole.
+    pub trimmed: u64,
 }
 
 /// The journal entry of one commit.
@@ -164,6 +166,11 @@ pub enum JobState {
     Leased,
     /// Its outcome is accepted and waits in the stimulus queue.
     Reported,
+    /// Its instance is held: it is not offered.
+    Withheld,
+    /// Its instance is held. Who leased it may still report its outcome, also when the lease has ended: nobody else gets
+    /// it.
+    LeasedWithheld,
 }
 
 /// A job for external workers.

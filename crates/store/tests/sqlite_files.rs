@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tidegate_model::{
-    DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey, SubStatus, TaskDetails, Timestamp,
-};
+use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, SubStatus, Timestamp};
 use tidegate_store::sqlite::{Options, SqliteStore};
 use tidegate_store::{
     Batch, Commit, CommitError, CommitResult, Error, ErrorKind, Expect, InstanceRow, InstanceUpdate, Queries,
-    Store, UserTaskRow, Write,
+    Store, Write,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -216,36 +214,6 @@ fn a_newer_schema_is_refused() {
     let error = refused(&folder.file);
     assert_eq!(error.kind(), ErrorKind::NewerSchema);
     assert!(error.to_string().contains("99"), "{error}");
-}
-
-#[test]
-fn a_task_of_before_the_details_is_read() {
-    let folder = Folder::new();
-    let store = SqliteStore::open(&folder.file).unwrap();
-    let epoch = store.activate().unwrap().epoch;
-    let task = UserTaskRow {
-        key: ElementInstanceKey(5),
-        instance: InstanceKey(1),
-        process_id: Arc::from("order"),
-        tenant: Arc::from("<default>"),
-        element_id: Arc::from("approve"),
-        name: None,
-        assignee: Some("ada".to_owned()),
-        candidate_groups: vec!["sales".to_owned()],
-        details: TaskDetails::default(),
-        created_at: Timestamp::from_ms(1_000),
-    };
-    let opened = Write::OpenUserTask(Box::new(task.clone()));
-    assert!(run(&store, epoch, vec![commit(vec![create(1), opened])])[0].is_ok());
-    store.close();
-    // As the first version of the schema left it.
-    rusqlite::Connection::open(&folder.file)
-        .unwrap()
-        .execute_batch("ALTER TABLE user_tasks DROP COLUMN details; PRAGMA user_version = 1;")
-        .unwrap();
-    let store = SqliteStore::open(&folder.file).unwrap();
-    assert_eq!(store.user_task(ElementInstanceKey(5)).unwrap(), Some(task));
-    store.close();
 }
 
 #[test]
@@ -506,6 +474,20 @@ fn recoverable_instances_are_found_by_their_index() {
             "SELECT id FROM subscriptions WHERE correlation_key = 'a' AND message_name = 'b' AND tenant = 'c' AND process_id > '' ORDER BY process_id, id LIMIT 1",
             "subscriptions_by_message",
         ),
+        (
+            "SELECT key FROM instances INDEXED BY instances_ended WHERE process_id = 'a' AND tenant = 'b' AND ended_at IS NOT NULL AND ended_at <= 9 AND (ended_at, key) > (1, 2) ORDER BY ended_at, key LIMIT 5",
+            "instances_ended",
+        ),
+        (
+            "SELECT process_id, tenant FROM instances INDEXED BY instances_ended WHERE ended_at IS NOT NULL AND (process_id, tenant) > ('a', 'b') ORDER BY process_id, tenant LIMIT 1",
+            "SEARCH instances USING COVERING INDEX instances_ended (",
+        ),
+        (
+            "SELECT instance FROM forgotten WHERE journal = 1 ORDER BY instance LIMIT 1",
+            "forgotten_going",
+        ),
+        ("DELETE FROM timers WHERE instance = 5", "timers_by_instance"),
+        ("DELETE FROM jobs WHERE instance = 5", "jobs_by_instance"),
     ] {
         let plan = plan(sql);
         assert!(

@@ -3,7 +3,9 @@
 mod admin;
 mod audit;
 mod deploy;
+mod instance_control;
 mod instances;
+mod many;
 mod shells;
 mod work;
 
@@ -23,10 +25,16 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
     match command {
         ClientCommand::Deploy(call) => deploy::deploy(call).await,
         ClientCommand::Start(call) => instances::start(call).await,
-        ClientCommand::Instances(call) => instances::instances(call).await,
+        ClientCommand::Instances(call) => instances::instances(*call).await,
+        ClientCommand::Forget(call) => many::forget(call).await,
+        ClientCommand::Batch(call) => many::batch(*call).await,
+        ClientCommand::Settings(call) => many::settings(*call).await,
         ClientCommand::Instance(call) => instances::instance(call).await,
         ClientCommand::History(call) => instances::history(call).await,
-        ClientCommand::Cancel(call) => instances::cancel(call).await,
+        ClientCommand::Cancel(call) => instance_control::cancel(call).await,
+        ClientCommand::Suspend(call) => instance_control::suspend(call).await,
+        ClientCommand::Release(call) => instance_control::release(call).await,
+        ClientCommand::Why(call) => instance_control::why(call).await,
         ClientCommand::Message(call) => work::message(call).await,
         ClientCommand::Definitions(call) => {
             let answer = Client::new(&call.connection)?

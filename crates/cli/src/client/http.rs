@@ -171,6 +171,21 @@ impl Client {
             .await
     }
 
+    /// PUT with query parameters and a JSON body.
+    pub async fn put(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: &Value,
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(self.request(Method::PUT, url).json(body), Duration::ZERO)
+            .await
+    }
+
     /// POST of files.
     pub async fn upload(&self, path: &[&str], form: reqwest::multipart::Form) -> Result<Answer, Failure> {
         self.send(

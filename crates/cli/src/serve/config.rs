@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate::options::ExpiryUnderPause;
 use tidegate::status::OverflowPolicy;
-use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence};
+use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence, Retention};
 use tidegate_server::ApiOptions;
 use tidegate_server::auth::{Credential, Permissions};
 use tidegate_server::host::DEFAULT_SHELL;
@@ -290,7 +290,33 @@ fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Opti
         spill: store
             .strip_prefix("sqlite:")
             .map(|file| PathBuf::from(format!("{file}.spill"))),
+        cancel_patience: read.duration("cancel-patience").unwrap_or(before.cancel_patience),
+        held_timers: read.word(
+            "held-timers",
+            &[
+                ("keep-running", tidegate::model::HeldTimers::KeepRunning),
+                ("stand-still", tidegate::model::HeldTimers::StandStill),
+            ],
+            before.held_timers,
+        ),
         quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
+        retention: retention(read),
+    }
+}
+
+/// How long what has ended is remembered.
+fn retention(read: &mut Reader) -> Retention {
+    let before = Retention::default();
+    let age = read.read("retention", |text| match text {
+        "none" => Ok(None),
+        text => duration::parse(text).map(Some),
+    });
+    Retention {
+        age: age.unwrap_or(before.age),
+        count: read.limit("retention-count", before.count),
+        journal_limit: read.limit("journal-limit", before.journal_limit),
+        fence: read.duration("retention-fence").unwrap_or(before.fence),
+        every: read.duration("retention-every").unwrap_or(before.every),
     }
 }
 

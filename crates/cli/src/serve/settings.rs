@@ -154,9 +154,44 @@ pub const SETTINGS: &[Setting] = &[
         "The time of buffered messages `stands-still` in a pause, or `runs` [default: stands-still]",
     ),
     setting(
+        "cancel-patience",
+        "DURATION",
+        "How long handlers of a cancelled instance may take to stop before they are abandoned [default: 30s]",
+    ),
+    setting(
+        "held-timers",
+        "WHAT",
+        "Timers of a suspended instance `keep-running`, or `stand-still` [default: keep-running]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
+    ),
+    setting(
+        "retention",
+        "DURATION",
+        "How long finished instances are kept, or `none` for ever [default: 30d]",
+    ),
+    setting(
+        "retention-count",
+        "NUMBER",
+        "How many finished instances of each process are kept, or `none` [default: none]",
+    ),
+    setting(
+        "journal-limit",
+        "NUMBER",
+        "Journal entries of a live instance that are kept, or `none` for all [default: 10000]",
+    ),
+    setting(
+        "retention-fence",
+        "DURATION",
+        "How long the keys of forgotten instances are remembered [default: 1h]",
+    ),
+    setting(
+        "retention-every",
+        "DURATION",
+        "How often it is looked for what is to be forgotten [default: 1m]",
     ),
     setting(
         "owners",
@@ -181,7 +216,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 21] = [
+const OF_SHELLS: [&str; 28] = [
     "store",
     "demo",
     "delegates",
@@ -200,7 +235,14 @@ const OF_SHELLS: [&str; 21] = [
     "max-live-cycles",
     "stimulus-attempts",
     "expiry-under-pause",
+    "cancel-patience",
+    "held-timers",
     "quarantine-after",
+    "retention",
+    "retention-count",
+    "journal-limit",
+    "retention-fence",
+    "retention-every",
     "owners",
     "cache-bytes",
 ];

@@ -50,6 +50,7 @@ pub(super) fn compile(
         process_id: element.id().unwrap_or_default().into(),
         name: element.name().map(Arc::from),
         version_tag: version_tag(element),
+        settings: super::settings::read(element, diagnostics),
         elements,
         flows: Vec::new(),
         starts: Vec::new(),

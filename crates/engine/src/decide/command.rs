@@ -4,6 +4,7 @@ use tidegate_model::{
     CommandKind, ElementIndex, ElementInstanceKey, IncidentKey, Rejection, Timestamp, Variables,
 };
 
+use crate::decide::control::fits_cancelling;
 use crate::decide::{Step, Turn};
 use crate::element::{INTERRUPTED, WhenInterrupted};
 use crate::event::{Event, Resume};
@@ -21,6 +22,9 @@ impl<'a> Turn<'a> {
     pub(crate) fn command(&mut self, kind: CommandKind) -> Result<(), Rejection> {
         if let Some(ended) = self.instance.ended() {
             return Err(Rejection::Ended(ended));
+        }
+        if self.instance.is_cancelling() && !fits_cancelling(&kind) {
+            return Err(Rejection::Cancelling);
         }
         match kind {
             CommandKind::Start { element, variables } => self.start(element, variables),
@@ -167,12 +171,25 @@ impl<'a> Turn<'a> {
                 self.event(Event::CrashRecovered { generation, attempt });
                 Ok(())
             }
-            CommandKind::Hold => {
-                self.event(Event::InstanceHeld);
+            CommandKind::Hold(hold) => {
+                self.hold(hold);
                 Ok(())
             }
-            CommandKind::Release => {
-                self.event(Event::InstanceReleased);
+            CommandKind::Release { origins } => {
+                self.release(&origins);
+                Ok(())
+            }
+            CommandKind::RequestCancel(cancellation) => {
+                self.request_cancel(cancellation);
+                Ok(())
+            }
+            CommandKind::ContinueCancel { most, running } => {
+                self.continue_cancel(most, &running);
+                Ok(())
+            }
+            CommandKind::AbandonActivity { job } => self.abandon(job),
+            CommandKind::RefuseStimulus { message } => {
+                self.refuse_stimulus(message);
                 Ok(())
             }
         }
@@ -330,6 +347,7 @@ impl<'a> Turn<'a> {
                 });
             }
             (Resume::Listeners, _) => self.listen_again(state.element),
+            (Resume::Nothing, _) => {}
             (Resume::Next, Some(key)) => self.then(Step::Next(key)),
             (Resume::Call, Some(key)) => self.then(Step::Call(key)),
             (Resume::Tokens, _)

@@ -110,7 +110,7 @@ impl Turn<'_> {
         self.event(Event::InstanceCompleted);
     }
 
-    fn resolve_token_incidents(&mut self) {
+    pub(crate) fn resolve_token_incidents(&mut self) {
         for (&incident, state) in &self.instance.incidents {
             if state.element_instance.is_none() {
                 self.event(Event::IncidentResolved { incident });

@@ -18,7 +18,7 @@ impl Turn<'_> {
     /// Asks the late joins of a scope; the first that is ready goes on.
     pub(crate) fn join(&mut self, scope_key: ElementInstanceKey) {
         let (definition, instance) = (self.definition, self.instance);
-        let Some(scope) = instance.scope(scope_key) else {
+        let Some(scope) = instance.scope(scope_key).filter(|_| !instance.is_cancelling()) else {
             return;
         };
         let open: Vec<(ElementInstanceKey, &ElementInstance)> = match definition.has_complex_gateways {

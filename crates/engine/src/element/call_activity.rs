@@ -389,6 +389,10 @@ impl<'a> Turn<'a> {
         variables: Variables,
     ) -> Result<(), Rejection> {
         let element = self.caller(owner, child)?.element;
+        if self.instance.is_cancelling() {
+            self.call_gone(owner, child, ChildOutcome::Completed);
+            return Ok(());
+        }
         let info = self.definition.element(element);
         let maps = info
             .mapping
@@ -416,6 +420,10 @@ impl<'a> Turn<'a> {
         (code, message, variables): (&str, String, Variables),
     ) -> Result<(), Rejection> {
         let element = self.caller(owner, child)?.element;
+        if self.instance.is_cancelling() {
+            self.call_gone(owner, child, ChildOutcome::Faulted);
+            return Ok(());
+        }
         self.event(Event::ChildEnded {
             key: owner,
             element,
@@ -451,6 +459,10 @@ impl<'a> Turn<'a> {
             "child-cancelled" => ChildOutcome::Cancelled,
             _ => ChildOutcome::NotStarted,
         };
+        if self.instance.is_cancelling() {
+            self.call_gone(owner, child, outcome);
+            return Ok(());
+        }
         self.event(Event::ChildEnded {
             key: owner,
             element,

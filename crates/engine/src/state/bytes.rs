@@ -13,9 +13,13 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
-use crate::state::{ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait};
+use crate::state::{
+    Control, ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
+};
 
-const PARTS: u64 = 12;
+const PARTS: u64 = 13;
+/// Parts of a state on which nobody has acted.
+const PARTS_WITHOUT_CONTROL: u64 = 12;
 /// Parts of a state without earlier values of variables and without scopes that ended abnormally.
 const PARTS_OF_PLAIN: u64 = 10;
 /// Parts that every state has; what came later is at its end.
@@ -99,12 +103,17 @@ impl Instance {
     fn write(&self, out: &mut Out<'_>) -> Written {
         let base = &mut KeyBase(self.key.0);
         let completed = &self.completed;
-        let is_plain = completed.past.seen.is_empty() && completed.abnormal.is_empty();
-        out.array(if is_plain { PARTS_OF_PLAIN } else { PARTS })?
-            .u64(self.key.0)?
-            .encode(self.phase)?
-            .u64(self.sequence)?
-            .encode(&self.variables)?;
+        let has_control = !self.control.is_empty();
+        let is_plain = !has_control && completed.past.seen.is_empty() && completed.abnormal.is_empty();
+        out.array(match (is_plain, has_control) {
+            (true, _) => PARTS_OF_PLAIN,
+            (false, false) => PARTS_WITHOUT_CONTROL,
+            (false, true) => PARTS,
+        })?
+        .u64(self.key.0)?
+        .encode(self.phase)?
+        .u64(self.sequence)?
+        .encode(&self.variables)?;
         write_tokens(out, &self.root)?;
         out.array(self.elements.len() as u64)?;
         for (element_key, element) in &self.elements {
@@ -160,7 +169,11 @@ impl Instance {
         if is_plain {
             return Ok(());
         }
-        completed::write_past(out, base, completed, &mut large)
+        completed::write_past(out, base, completed, &mut large)?;
+        if has_control {
+            out.encode(&self.control)?;
+        }
+        Ok(())
     }
 
     /// Derives the links between the parts and refuses a state whose parts do not fit.
@@ -237,11 +250,15 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
     let mut large = Large::of(&instance.variables);
     instance.completed = completed::read(decoder, base, &mut large)?;
     instance.waits = decoder.decode::<Vec<Wait>>()?;
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_WITHOUT_CONTROL {
         skip_to(decoder, parts, PARTS_OF_PLAIN)?;
         return Ok(instance);
     }
     completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
+    if (parts as u64) < PARTS {
+        return Ok(instance);
+    }
+    instance.control = decoder.decode::<Control>()?;
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
 }

@@ -123,6 +123,10 @@ pub(crate) struct Call {
     pub(crate) variables: Variables,
     #[n(4)]
     pub(crate) business_key: Option<String>,
+    /// True once the called instance was asked to end, because its caller is being cancelled.
+    #[n(6)]
+    #[cbor(default)]
+    pub(crate) is_cancelled: bool,
 }
 
 /// How far an element instance is.

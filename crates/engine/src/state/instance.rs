@@ -8,7 +8,7 @@ use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey,
 use crate::definition::Definition;
 use crate::element::WhenInterrupted;
 use crate::event::Resume;
-use crate::state::{CompletedActivities, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
+use crate::state::{CompletedActivities, Control, ElementInstance, Role, Scope, Stage, Wait, WaitFor};
 
 /// The live state of one instance: tokens, scopes, variables, waits, incidents.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Instance {
     pub(crate) with_tokens: BTreeSet<ElementInstanceKey>,
     /// What can be compensated.
     pub(crate) completed: CompletedActivities,
+    /// What operators did that stands.
+    pub(crate) control: Control,
 }
 
 /// Where an instance is in its life.
@@ -78,6 +80,7 @@ impl Instance {
             listening: BTreeSet::new(),
             with_tokens: BTreeSet::new(),
             completed: CompletedActivities::default(),
+            control: Control::default(),
         }
     }
 

@@ -197,13 +197,18 @@ impl Host {
             | Effect::CloseUserTask(_)
             | Effect::DisarmTimer { .. }
             | Effect::Unsubscribe { .. }
-            | Effect::CancelChild { .. }
+            | Effect::CancelChild {
+                is_awaited: false, ..
+            }
             | Effect::CloseIncident(_) => {
                 self.open.remove(&identity(effect));
             }
             // They happen once, with the commit.
             Effect::PublishMessage { .. }
             | Effect::BroadcastSignal { .. }
+            | Effect::CancelChild { is_awaited: true, .. }
+            | Effect::HoldChild { .. }
+            | Effect::ReleaseChild { .. }
             | Effect::EscalateToParent { .. } => {}
             Effect::Ended(sub_status) => {
                 self.ended += 1;
@@ -293,7 +298,9 @@ fn identity(effect: &Effect) -> String {
         Effect::PublishMessage { name, .. } => format!("publish {name}"),
         Effect::BroadcastSignal { name, .. } => format!("broadcast {name}"),
         Effect::StartChild(child) => format!("child {}", child.instance),
-        Effect::CancelChild { instance, .. } => format!("child {instance}"),
+        Effect::HoldChild { instance, .. }
+        | Effect::ReleaseChild { instance, .. }
+        | Effect::CancelChild { instance, .. } => format!("child {instance}"),
         Effect::EscalateToParent { .. } => "escalation".to_owned(),
         Effect::Ended(_) => "ended".to_owned(),
     }

@@ -20,6 +20,8 @@ use crate::shared::Shared;
 const HORIZON_MS: i64 = 60_000;
 /// How many rows one read takes; a full page moves the horizon nearer.
 const PAGE: usize = 10_000;
+/// How soon a read that failed is tried again.
+const AGAIN_MS: i64 = 1_000;
 /// How many due timers are handed over at a time.
 const HANDFUL: usize = 1_000;
 
@@ -57,6 +59,12 @@ impl Timers {
                 self.wake.notify_one();
             }
         }
+    }
+
+    /// Reads the timers of the next minute once more: one that is not in memory may be armed in the store.
+    pub(crate) fn reload(&self) {
+        self.armed.lock().loaded_until = None;
+        self.wake.notify_one();
     }
 
     /// Looks again at the gate, the switch and the clock.
@@ -105,12 +113,13 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
             load(&shared).await;
             hand_over(&shared, &owners).await;
             let armed = shared.timers.armed.lock();
-            let reload_at = armed.loaded_until.map(|until| until.plus_ms(-HORIZON_MS / 2));
-            let first = armed.due.first().map(|entry| entry.due_at);
-            wake_at = match (reload_at, first) {
-                (Some(reload), Some(first)) => Some(reload.min(first)),
-                (reload, first) => reload.or(first),
+            let reload_at = match armed.loaded_until {
+                Some(until) => until.plus_ms(-HORIZON_MS / 2),
+                // They could not be read.
+                None => shared.now().plus_ms(AGAIN_MS),
             };
+            let first = armed.due.first().map(|entry| entry.due_at);
+            wake_at = Some(first.map_or(reload_at, |first| first.min(reload_at)));
         }
         let woken = shared.timers.wake.notified();
         tokio::select! {
@@ -134,7 +143,7 @@ async fn load(shared: &Arc<Shared>) {
         let mut armed = shared.timers.armed.lock();
         if armed
             .loaded_until
-            .is_some_and(|loaded| loaded >= now.plus_ms(HORIZON_MS / 2))
+            .is_some_and(|loaded| loaded > now.plus_ms(HORIZON_MS / 2))
         {
             return;
         }

@@ -57,6 +57,7 @@ impl Owner {
                         tracing::error!(stimulus = %row.key, domain = row.domain, attempts = row.attempts, event = "StimulusDead", "a stimulus failed again and again and is put aside: {problem}");
                         owner.shared.queue_depth.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                         owner.pending.left(&domain);
+                        owner.start_is_dead(&domain);
                     }
                     Err(CommitError::Refused(Refusal::StimulusGone(_))) => owner.pending.left(&domain),
                     Err(_) => owner.pending.park(Item::Stimulus(row), Some(Instant::now() + STALL)),

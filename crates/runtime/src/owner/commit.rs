@@ -21,11 +21,12 @@ use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
-use super::control::Entry;
 use super::emitted::Emitted;
 use super::pending::{Domain, Item};
 use super::resident::Resident;
+use super::trim;
 use super::work::Ready;
+use super::work::is_under_way;
 use super::{Keys, LONGEST_UNCOMMITTED, Message, Owner, Reply, STALL};
 
 /// What an owner does when the outcome of a commit is told.
@@ -49,6 +50,8 @@ pub(super) struct After {
     pub(super) incarnation: u64,
     /// The commit itself, while the gate drains: it is tried again if it fails.
     pub(super) kept: Option<Commit>,
+    /// It writes nothing: it is true only if the commits before it were made.
+    stands_on_earlier: bool,
     row: InstanceRow,
     jobs: Vec<Job>,
     gone: Vec<tidegate_model::ElementInstanceKey>,
@@ -96,17 +99,20 @@ impl Owner {
                 later.push(key);
                 continue;
             }
-            let (commit, after) = build(&self.shared, &mut self.keys, resident, now);
+            let (commit, mut after) = build(&self.shared, &mut self.keys, resident, now);
             resident.at_commit_point = false;
             if commit.writes.is_empty() && commit.expect.is_empty() {
-                thens_now(self, *after);
-                continue;
+                if resident.in_flight == 1 && resident.retry.is_empty() {
+                    thens_now(self, *after);
+                    continue;
+                }
+                // What it tells stands on commits that are not told yet.
+                after.stands_on_earlier = true;
             }
             if !resident.retry.is_empty() {
                 self.queue_behind(key, commit, after);
                 continue;
             }
-            let mut after = after;
             if is_draining {
                 after.kept = Some(commit.clone());
             }
@@ -143,6 +149,17 @@ impl Owner {
     }
 
     fn told(&mut self, mut after: After, mut outcome: Outcome) {
+        let is_there = self
+            .residents
+            .get(&after.instance)
+            .is_some_and(|resident| resident.incarnation == after.incarnation);
+        if after.stands_on_earlier && !is_there {
+            let problem = Error::Store(StoreError::new(
+                tidegate_store::ErrorKind::Internal,
+                "the commit before this one was not made; the instance was reloaded, try again",
+            ));
+            return self.answer_all_failed(after.answers, after.consumed, &problem, None);
+        }
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
@@ -153,24 +170,25 @@ impl Owner {
             self.shared.job_opened(job_type);
         }
         let key = after.instance;
+        self.recovering.remove(&key);
+        self.dropped.remove(&key);
         if let Some(resident) = self.residents.get_mut(&key)
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let until = Instant::now();
-            resident.running.retain_mut(|running| {
-                let stays = !after.gone.contains(&running.job);
-                if !stays {
-                    running.stopper.stop(until);
-                }
-                stays
-            });
+            let gone: Vec<_> = resident
+                .running
+                .extract_if(.., |running| after.gone.contains(&running.job))
+                .collect();
             let incarnation = resident.incarnation;
             self.ready.extend(after.jobs.into_iter().map(|job| Ready {
                 instance: key,
                 incarnation,
                 job,
             }));
+            for running in gone {
+                self.let_go(key, running);
+            }
         }
         let has_ended = after.row.sub_status.is_finished();
         let mut ends = Vec::new();
@@ -178,6 +196,7 @@ impl Owner {
             self.answer(answer, &after.row, &mut ends);
         }
         if has_ended {
+            self.free_place(&after.row);
             ends.extend(self.awaiting_end.remove(&key).unwrap_or_default());
             if !ends.is_empty() {
                 let variables = self
@@ -191,6 +210,12 @@ impl Owner {
             }
         } else if !ends.is_empty() {
             self.awaiting_end.entry(key).or_default().append(&mut ends);
+        }
+        if let Some(resident) = self.residents.get(&key)
+            && resident.has_more_to_end
+            && resident.in_flight == 0
+        {
+            self.end_more(key);
         }
         self.cut_told(key, &after.row);
         self.rest_if_settled(key);
@@ -319,10 +344,12 @@ impl Owner {
             incarnation,
             mut answers,
             mut consumed,
+            row: after_row,
             ..
         } = *after;
         let mut cut = None;
         let mut had_cycle = false;
+        let mut is_cancelling = false;
         if self
             .residents
             .get(&key)
@@ -331,21 +358,35 @@ impl Owner {
         {
             take_left(&mut resident, &mut answers, &mut consumed);
             had_cycle = resident.cycle.is_some();
+            is_cancelling = resident.instance.is_cancelling();
+            if resident.instance.is_held() {
+                // Its timers may be armed in the store and in nobody's memory any more.
+                self.shared.timers.reload();
+            }
             if self.shared.gate.read().is_draining() && had_cycle {
                 cut = Some(resident);
+            } else {
+                self.let_go_all(&mut resident);
             }
-            // Dropping it stops its activities and gives the permit back.
+            // Dropping it gives the permit back.
         }
+        self.check_place(&after_row);
         let duplicate = match &error {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
         };
         self.answer_all_failed(answers, consumed, &problem, duplicate);
+        // It may be held no longer, or still be: who takes up what was put by will see.
+        self.shared.held.lock().remove(&key);
+        self.pending.unpark_domain(&Domain::Instance(key));
         if let Some(resident) = cut {
             return self.save_unsaved(resident, is_ours(&error));
         }
-        if had_cycle && duplicate.is_none() {
-            self.stalled.entry(Instant::now() + STALL).or_default().push(key);
+        if (had_cycle || is_cancelling) && duplicate.is_none() {
+            if !self.recovering.contains(&key) {
+                self.dropped.insert(key);
+            }
+            self.stall(key);
         }
     }
 
@@ -361,12 +402,14 @@ impl Owner {
             self.answer_failed(answer, problem, duplicate);
         }
         for item in consumed {
-            if let Item::Stimulus(_)
-            | Item::Timer(TimerRow {
-                instance: Some(_), ..
-            }) = &item
-            {
-                self.pending.expect(item.domain());
+            match &item {
+                Item::Stimulus(_)
+                | Item::Timer(TimerRow {
+                    instance: Some(_), ..
+                }) => self.pending.expect(item.domain()),
+                Item::Timer(TimerRow { owner, element, .. }) => {
+                    self.turns.remove(&(*owner, *element));
+                }
             }
             self.put_back_later(item, problem);
         }
@@ -411,21 +454,39 @@ impl Owner {
                 return;
             }
             for key in entry.remove() {
-                self.resume_stalled(key);
+                self.go_on(key);
             }
         }
     }
 
-    fn resume_stalled(&mut self, key: InstanceKey) {
+    /// Goes on with an instance that stands still: its commit failed, or its recovery met a closed gate.
+    pub(super) fn go_on(&mut self, key: InstanceKey) {
         let (done, _) = oneshot::channel();
         match self.shared.store.instance(key) {
-            Ok(Some(row)) if row.sub_status == SubStatus::Executing => {
-                self.enter(key, done, Entry::Unsaved);
+            // That starts nothing.
+            Ok(Some(row)) if row.sub_status == SubStatus::Cancelling => {
+                self.dropped.remove(&key);
+                self.recovering.remove(&key);
+                self.resume_cancel(key);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => {}
-            Err(_) => self.stalled.entry(Instant::now() + STALL).or_default().push(key),
+            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && is_under_way(row.sub_status) => {
+                self.held_recoveries.push(key);
+            }
+            Ok(Some(row)) if is_under_way(row.sub_status) => self.enter(key, done),
+            Ok(_) => {
+                self.dropped.remove(&key);
+                self.recovering.remove(&key);
+            }
+            Err(error) => {
+                tracing::warn!(instance = %key, "an instance has to wait until it can be read: {error}");
+                self.stall(key);
+            }
         }
+    }
+
+    /// An instance is tried again in a while.
+    pub(super) fn stall(&mut self, key: InstanceKey) {
+        self.stalled.entry(Instant::now() + STALL).or_default().push(key);
     }
 }
 
@@ -477,6 +538,7 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         instance: key,
         incarnation: resident.incarnation,
         kept: None,
+        stands_on_earlier: false,
         row: resident.row.clone(),
         jobs: Vec::new(),
         gone: Vec::new(),
@@ -489,19 +551,29 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
     translate(shared, keys, resident, effects, now, &mut writes, &mut after);
+    after.opened.append(&mut resident.offered);
+    for row in resident.kept.drain(..) {
+        writes.push(Write::AddStimulus(row.clone()));
+        after.emitted.push(row);
+    }
     resident.done_in_process.clear();
     resident.waiting_jobs += after.jobs.len() as u32;
     let sub_status = resident.sub_status(!after.jobs.is_empty());
     let has_news =
         !resident.events.is_empty() || sub_status != resident.row.sub_status || !resident.is_created;
     let riders = std::mem::take(&mut resident.riders);
+    // The next turn of a timer start event.
+    after.timers.extend(riders.iter().filter_map(|write| match write {
+        Write::ArmTimer(row) => Some(row.clone()),
+        _ => None,
+    }));
     let expect = std::mem::take(&mut resident.expect);
     let mut commit = Commit {
         expect,
         writes: Vec::with_capacity(2 + writes.len() + riders.len()),
     };
     if has_news || !writes.is_empty() {
-        write_row(resident, sub_status, now, &mut commit.writes);
+        write_row(shared, resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
     }
     commit.writes.append(&mut writes);
@@ -512,17 +584,30 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
     (commit, after)
 }
 
-fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, writes: &mut Vec<Write>) {
+fn write_row(
+    shared: &Shared,
+    resident: &mut Resident,
+    sub_status: SubStatus,
+    now: Timestamp,
+    writes: &mut Vec<Write>,
+) {
     /// Below this much journal, bringing a state up to date costs less than writing it.
     const LEAST_JOURNAL: usize = 1_024;
     let key = resident.key();
     let events = std::mem::take(&mut resident.events);
-    let payload = (!events.is_empty()).then(|| encode_events(&events));
+    let mut payload = (!events.is_empty()).then(|| encode_events(&events));
     let new_bytes = payload.as_ref().map_or(0, Vec::len);
     // A state is rewritten only when the journal since the last one outweighs it.
     resident.journal_bytes += new_bytes;
     let is_due =
         resident.journal_bytes > LEAST_JOURNAL.max(resident.state_bytes) && !sub_status.is_finished();
+    let trim = match is_due {
+        true => trim::due(shared, resident, events, now),
+        false => None,
+    };
+    if let Some(trim) = &trim {
+        payload = Some(trim.payload.clone());
+    }
     let state = is_due.then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
@@ -561,6 +646,7 @@ fn write_row(resident: &mut Resident, sub_status: SubStatus, now: Timestamp, wri
             payload,
         }));
     }
+    writes.extend(trim.map(|trim| trim.write));
 }
 
 /// Effects as rows of the same commit, and as what leaves after it.
@@ -602,6 +688,8 @@ fn translate(
                 created_at: now,
             }))),
             Effect::CloseUserTask(task) => writes.push(Write::CloseUserTask(task)),
+            // The state has it; it is armed when the instance is let go.
+            Effect::ArmTimer(_) if resident.instance.is_held() => {}
             Effect::ArmTimer(timer) => {
                 let row = TimerRow {
                     due_at: timer.due_at,
@@ -674,8 +762,17 @@ fn translate(
                 emitted(shared, now, writes, after).broadcast(row, name, variables);
             }
             Effect::StartChild(child) => emitted(shared, now, writes, after).start_child(resident, child),
-            Effect::CancelChild { instance, .. } => {
-                emitted(shared, now, writes, after).cancel_child(row, instance)
+            Effect::CancelChild {
+                instance,
+                is_awaited,
+                patience_ms,
+                ..
+            } => emitted(shared, now, writes, after).cancel_child(row, instance, is_awaited, patience_ms),
+            Effect::HoldChild { instance, hold } => {
+                emitted(shared, now, writes, after).hold_child(instance, hold);
+            }
+            Effect::ReleaseChild { instance, origins } => {
+                emitted(shared, now, writes, after).release_child(row, instance, origins);
             }
             Effect::EscalateToParent { code, variables } => {
                 emitted(shared, now, writes, after)
@@ -708,8 +805,11 @@ fn place(
     writes: &mut Vec<Write>,
     after: &mut After,
 ) {
+    let is_held = resident.instance.is_held();
     if shared.activities.get(&job.job_type).is_some() {
         match job.not_before {
+            // The state has it; it begins when the instance is let go.
+            _ if is_held => {}
             Some(at) if at > now => {
                 let row = TimerRow {
                     due_at: at,
@@ -739,7 +839,11 @@ fn place(
         headers: serde_json::to_string(&headers).unwrap_or_else(|_| "{}".to_owned()),
         variables: job.variables.to_json(),
         retries: job.retries,
-        state: JobState::Available,
+        state: if is_held {
+            JobState::Withheld
+        } else {
+            JobState::Available
+        },
         not_before: job.not_before.unwrap_or(now),
         worker: None,
         lease_token: None,
@@ -760,7 +864,7 @@ pub(super) fn started(row: &InstanceRow, variables: Option<tidegate_model::Varia
 }
 
 /// What a caller is told about a commit that did not happen.
-pub(super) fn problem_of(error: &CommitError) -> Error {
+pub(crate) fn problem_of(error: &CommitError) -> Error {
     match error {
         CommitError::Failed { error, .. } => Error::Store(error.clone()),
         CommitError::Refused(Refusal::LeaseStale(job)) => Error::StaleLease(job.get()),

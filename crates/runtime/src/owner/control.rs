@@ -18,7 +18,7 @@ const RECOVERY: &str = "recovery";
 
 /// How an instance comes back whose cycle did not end by itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Entry {
+enum Entry {
     /// A drain cut it, and its mark says so.
     Interrupted,
     /// The process went away.
@@ -40,7 +40,6 @@ impl Owner {
         audit: Option<Box<AuditRow>>,
         reply: Reply<InstanceRow>,
     ) {
-        let is_cancel = matches!(command.kind, CommandKind::Cancel);
         let answer = match self.load(key) {
             Ok(true) => None,
             Ok(false) => Some(Err(Error::NoSuchInstance(key))),
@@ -49,20 +48,6 @@ impl Owner {
         if let Some(answer) = answer {
             // Whoever asked may have gone.
             let _ = reply.send(answer);
-            return;
-        }
-        if let Some(resident) = self.residents.get_mut(&key)
-            && resident.instance.ended().is_some()
-            && is_cancel
-        {
-            // Ended before: unchanged. If that is not told yet, the answer waits for it.
-            if resident.in_flight > 0 || resident.is_dirty {
-                resident.answers.push(Answer::Row(reply));
-                self.mark_dirty(key);
-            } else {
-                let _ = reply.send(Ok(resident.row.clone()));
-                self.rest_if_settled(key);
-            }
             return;
         }
         let before = self.residents.get(&key).map(|resident| resident.row.sub_status);
@@ -86,22 +71,96 @@ impl Owner {
 
     /// Brings back an instance that an earlier generation left `interrupted` or `executing`.
     pub(super) fn recover(&mut self, row: InstanceRow, done: oneshot::Sender<bool>) {
-        let key = row.key;
-        let crashed = matches!(row.sub_status, SubStatus::Executing | SubStatus::Cancelling);
-        if !crashed {
-            if self.enter(key, done, Entry::Interrupted) {
-                Counters::add(&self.shared.counters.interrupted_recovered, 1);
+        if row.sub_status == SubStatus::Cancelling {
+            self.resume_cancel(row.key);
+            // Whoever asked may have gone.
+            let _ = done.send(true);
+            return;
+        }
+        self.enter(row.key, done);
+    }
+
+    /// A cycle takes up what the store says was under way, whoever woke it: jobs of this process start again, and what a
+    /// crash left is recorded.
+    pub(super) fn take_up(&mut self, key: InstanceKey) {
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
+        let Some(left) = resident.left.take() else { return };
+        if resident.instance.is_cancelling() {
+            // Nothing of it begins.
+            return;
+        }
+        let attempt = resident.row.attempts + 1;
+        let entry = self.entry_of(key, left, attempt);
+        // Looked at before anything more is decided: what that asks for is among the effects already.
+        let jobs = self.unreported_jobs(key);
+        let begun = self.maybe_begun(&jobs);
+        match entry {
+            // The cut has said which of them had begun.
+            Entry::Interrupted => Counters::add(&self.shared.counters.interrupted_recovered, 1),
+            Entry::Crashed { attempt } => {
+                Counters::add(&self.shared.counters.crash_recovered, 1);
+                self.recovering.insert(key);
+                self.recover_crashed(key, attempt);
+                self.note_interrupted(key, &begun);
             }
-            return;
+            Entry::Unsaved => self.note_interrupted(key, &begun),
         }
-        let attempt = row.attempts + 1;
-        if !self.enter(key, done, Entry::Crashed { attempt }) {
-            return;
+        self.resume_interrupted(key, entry);
+        let is_ours: Vec<Job> = jobs
+            .into_iter()
+            .filter(|job| {
+                // Everything else has a row, committed with the events that asked for it.
+                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
+                self.is_in_process(job) || !has_row()
+            })
+            .collect();
+        if let Some(resident) = self.residents.get_mut(&key) {
+            let running = &resident.running;
+            let is_open = |job: &Job| {
+                resident.instance.has_job(job.key) && !running.iter().any(|running| running.job == job.key)
+            };
+            let open = is_ours.into_iter().filter(is_open).map(Effect::RunJob);
+            resident.effects.extend(open);
         }
-        Counters::add(&self.shared.counters.crash_recovered, 1);
-        if attempt > self.shared.options.quarantine_after {
+        self.mark_dirty(key);
+        if attempt > self.shared.options.quarantine_after && matches!(entry, Entry::Crashed { .. }) {
             self.quarantine_all(key, attempt);
         }
+    }
+
+    fn entry_of(&self, key: InstanceKey, left: SubStatus, attempt: u32) -> Entry {
+        match left {
+            SubStatus::Interrupted => Entry::Interrupted,
+            // A commit of this generation failed: no crash.
+            _ if self.dropped.contains(&key) => Entry::Unsaved,
+            _ => Entry::Crashed { attempt },
+        }
+    }
+
+    /// Nothing of a held instance goes on before it is let go; only what happened to it is recorded.
+    fn recover_held(&mut self, key: InstanceKey) {
+        if !matches!(self.load(key), Ok(true)) {
+            return;
+        }
+        let Some(resident) = self.residents.get_mut(&key) else {
+            return;
+        };
+        let attempt = resident.row.attempts + 1;
+        if let Some(left) = resident.left.take() {
+            let begun = self.maybe_begun(&self.unreported_jobs(key));
+            match self.entry_of(key, left, attempt) {
+                Entry::Interrupted => {}
+                Entry::Crashed { attempt } => {
+                    Counters::add(&self.shared.counters.crash_recovered, 1);
+                    self.recover_crashed(key, attempt);
+                    self.note_interrupted(key, &begun);
+                }
+                Entry::Unsaved => self.note_interrupted(key, &begun),
+            }
+        }
+        self.mark_dirty(key);
     }
 
     /// Records that an instance was found executing after a crash.
@@ -120,30 +179,9 @@ impl Owner {
         }
     }
 
-    /// A gate was opened behind which an instance waited for its recovery.
-    pub(super) fn recover_again(&mut self, key: InstanceKey) {
-        let (done, _) = oneshot::channel();
-        match self.shared.store.instance(key) {
-            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && !row.sub_status.is_finished() => {
-                self.held_recoveries.push(key);
-            }
-            Ok(Some(row)) => match row.sub_status {
-                SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling => {
-                    self.recover(row, done)
-                }
-                _ => {}
-            },
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(instance = %key, "an instance has to wait for its recovery: {error}");
-                self.held_recoveries.push(key);
-            }
-        }
-    }
-
     /// Goes on with an instance from what is stored, with what should be under way. Answers false if the gate
     /// is closed.
-    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>, entry: Entry) -> bool {
+    pub(super) fn enter(&mut self, key: InstanceKey, done: oneshot::Sender<bool>) {
         if self
             .residents
             .get(&key)
@@ -151,58 +189,44 @@ impl Owner {
         {
             // It runs already.
             let _ = done.send(true);
-            return false;
+            return;
         }
         match self.join_cycle(key, Some(RECOVERY)) {
             Ok(true) => {}
             Ok(false) => {
                 let _ = done.send(false);
-                return false;
+                return;
             }
             Err(Error::PartPaused(_)) => {
                 // It is nobody else's business: recovery goes on, and this one follows when its part is resumed.
                 self.held_recoveries.push(key);
                 let _ = done.send(true);
-                return false;
+                return;
+            }
+            Err(Error::InstanceHeld(_)) => {
+                self.recover_held(key);
+                let _ = done.send(true);
+                return;
             }
             Err(error) => {
-                tracing::error!(instance = %key, "an instance could not be recovered: {error}");
+                tracing::error!(instance = %key, "an instance could not be recovered, trying again: {error}");
+                self.stall(key);
                 let _ = done.send(true);
-                return false;
+                return;
             }
         }
-        // Looked at before anything more is decided: what that asks for is among the effects already.
-        let jobs = self.outstanding_jobs(key);
-        let begun = self.maybe_begun(&jobs);
-        match entry {
-            // The cut has said which of them had begun.
-            Entry::Interrupted => {}
-            Entry::Crashed { attempt } => {
-                self.recover_crashed(key, attempt);
-                self.note_interrupted(key, &begun);
-            }
-            Entry::Unsaved => self.note_interrupted(key, &begun),
+        if let Some(resident) = self.residents.get_mut(&key) {
+            resident.answers.push(Answer::Recovered(done));
         }
-        self.resume_interrupted(key, entry);
-        let is_ours: Vec<Job> = jobs
-            .into_iter()
-            .filter(|job| {
-                // Everything else has a row, committed with the events that asked for it.
-                let has_row = || matches!(self.shared.store.job(job.key), Ok(Some(_)) | Err(_));
-                self.is_in_process(job) || !has_row()
-            })
-            .collect();
-        let Some(resident) = self.residents.get_mut(&key) else {
-            return false;
-        };
-        for job in is_ours {
-            if resident.instance.has_job(job.key) {
-                resident.effects.push(Effect::RunJob(job));
-            }
-        }
-        resident.answers.push(Answer::Recovered(done));
         self.mark_dirty(key);
-        true
+    }
+
+    /// The open jobs of an instance of which no outcome waits in the queue.
+    fn unreported_jobs(&self, key: InstanceKey) -> Vec<Job> {
+        let reported = self.reported_jobs(key);
+        let mut jobs = self.outstanding_jobs(key);
+        jobs.retain(|job| !reported.contains(&job.key));
+        jobs
     }
 
     fn outstanding_jobs(&self, key: InstanceKey) -> Vec<Job> {

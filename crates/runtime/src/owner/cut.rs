@@ -1,5 +1,6 @@
 //! The cut: what happens to cycles that are still live at the effective deadline of a drain.
 
+use tidegate_engine::{Event, decode_events};
 use tidegate_model::{Cause, Command, CommandKind, InstanceKey, Interruption, InterruptionReason, SubStatus};
 use tidegate_store::InstanceRow;
 use tokio::sync::oneshot;
@@ -116,7 +117,11 @@ impl Owner {
             }
         }
         for key in live {
-            self.mark_interrupted(key);
+            match self.residents.get(&key) {
+                // It is ended and not resumed: what still runs in it is abandoned.
+                Some(resident) if resident.instance.is_cancelling() => self.abandon(key),
+                _ => self.mark_interrupted(key),
+            }
         }
         for key in unsaved {
             if let Some(mut resident) = self.residents.remove(&key) {
@@ -190,7 +195,7 @@ impl Owner {
         }
     }
 
-    fn interruption(
+    pub(super) fn interruption(
         &self,
         resident: &Resident,
         reason: InterruptionReason,
@@ -217,6 +222,7 @@ impl Owner {
         let line = line_of(&resident, Fate::PersistenceFailed);
         let record = self.interruption(&resident, InterruptionReason::PersistenceFailure, None, &line);
         let cycle = resident.cycle.take();
+        self.let_go_all(&mut resident);
         drop(resident);
         if !is_ours {
             self.fates.push(CutReport { line, unsaved: None });
@@ -323,8 +329,30 @@ impl Owner {
                 line,
                 unsaved: Some(record),
             });
+            self.let_go_all(&mut resident);
             drop(resident);
             self.answer_all_failed(answers, consumed, &not_saved(), None);
+        }
+    }
+
+    /// True if the journal has the record of this generation's cut.
+    fn has_record(&self, key: InstanceKey, generation: &str) -> Result<bool, Error> {
+        let is_it = |event: &Event| matches!(event, Event::WorkflowInterrupted { record } if record.generation_id == generation);
+        const PAGE: usize = 500;
+        let mut after = 0;
+        loop {
+            let rows = self.shared.store.journal(key, after, PAGE)?;
+            for row in &rows {
+                // A row that cannot be read was told of when the instance was loaded.
+                let events = decode_events(&row.payload).unwrap_or_default();
+                if events.iter().any(is_it) {
+                    return Ok(true);
+                }
+                after = row.revision;
+            }
+            if rows.len() < PAGE {
+                return Ok(false);
+            }
         }
     }
 
@@ -336,12 +364,14 @@ impl Owner {
         record: Interruption,
         done: oneshot::Sender<bool>,
     ) {
-        let is_live = match self.load(key) {
-            Ok(true) => self
-                .residents
-                .get(&key)
-                .is_some_and(|r| r.row.sub_status == SubStatus::Executing),
-            Ok(false) => false,
+        let found = self.load(key).and_then(|is_there| {
+            let resident = self.residents.get(&key).filter(|_| is_there);
+            let is_executing = resident.is_some_and(|r| r.row.sub_status == SubStatus::Executing);
+            // The mark may have come through after all, and the instance may have gone on since.
+            Ok(is_executing && !self.has_record(key, &record.generation_id)?)
+        });
+        let is_live = match found {
+            Ok(is_live) => is_live,
             Err(error) => {
                 tracing::error!(instance = %key, "a spilled interruption could not be brought to its instance: {error}");
                 let _ = done.send(false);

@@ -4,7 +4,7 @@
 use tidegate_engine::Event;
 use tidegate_model::effect::{Binding, Child};
 use tidegate_model::stimulus::ChildNews;
-use tidegate_model::{Cause, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
+use tidegate_model::{Cause, Hold, InstanceKey, MessageKey, Stimulus, SubStatus, Timestamp, Variables};
 use tidegate_store::{DefinitionFilter, DefinitionKind, InstanceRow, Page, StimulusRow, Write};
 
 use crate::definitions::Loaded;
@@ -114,14 +114,44 @@ impl Emitted<'_> {
         self.queue(&Domain::Instance(child.instance), &stimulus);
     }
 
-    pub(super) fn cancel_child(&mut self, caller: &InstanceRow, child: InstanceKey) {
-        self.queue(
-            &Domain::Instance(child),
-            &Stimulus::CancelChild {
-                instance: child,
-                parent: caller.key,
+    pub(super) fn cancel_child(
+        &mut self,
+        caller: &InstanceRow,
+        child: InstanceKey,
+        is_awaited: bool,
+        patience_ms: Option<u64>,
+    ) {
+        let stimulus = Stimulus::CancelChild {
+            instance: child,
+            parent: caller.key,
+            is_awaited,
+            patience_ms,
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
+    }
+
+    pub(super) fn hold_child(&mut self, child: InstanceKey, hold: Hold) {
+        let stimulus = Stimulus::HoldChild {
+            instance: child,
+            hold,
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
+    }
+
+    pub(super) fn release_child(
+        &mut self,
+        caller: &InstanceRow,
+        child: InstanceKey,
+        origins: Vec<InstanceKey>,
+    ) {
+        let stimulus = Stimulus::ReleaseChild {
+            instance: child,
+            origins,
+            cause: Cause::Parent {
+                instance: caller.key.get(),
             },
-        );
+        };
+        self.queue(&Domain::Instance(child), &stimulus);
     }
 
     pub(super) fn tell_caller(&mut self, row: &InstanceRow, news: ChildNews) {
@@ -143,7 +173,7 @@ impl Emitted<'_> {
         }
         let variables = || resident.instance.variables().clone();
         let news = match ended {
-            SubStatus::Cancelled if is_by_caller(&resident.events) => return,
+            SubStatus::Cancelled if resident.instance.cancellation().is_some_and(|c| c.is_unheard) => return,
             SubStatus::Cancelled => ChildNews::Cancelled,
             SubStatus::Faulted => {
                 let (code, message) = fault_of(&resident.events);
@@ -165,14 +195,6 @@ fn by_instance(row: &InstanceRow) -> Cause {
     Cause::Instance {
         instance: row.key.get(),
     }
-}
-
-fn is_by_caller(events: &[Event]) -> bool {
-    let last = events.iter().rev().find_map(|event| match event {
-        Event::Caused { cause, .. } => Some(cause),
-        _ => None,
-    });
-    matches!(last, Some(Cause::Parent { .. }))
 }
 
 fn fault_of(events: &[Event]) -> (String, String) {

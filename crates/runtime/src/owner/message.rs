@@ -42,6 +42,7 @@ impl Owner {
                     let answer = Published {
                         message,
                         delivered_to: Vec::new(),
+                        deferred_for: Vec::new(),
                         is_buffered: false,
                         accepted: None,
                     };
@@ -140,6 +141,7 @@ impl Owner {
                         Ok(Published {
                             message,
                             delivered_to: Vec::new(),
+                            deferred_for: Vec::new(),
                             is_buffered: true,
                             accepted,
                         })
@@ -208,8 +210,7 @@ impl Owner {
             false => self.match_message(publish, message, now, &mut commit),
         };
         let domain = Domain::parse(&row.domain);
-        // What follows in this domain is committed behind it, so the line may go on.
-        self.pending.left(&domain);
+        self.pending.hold(&domain);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| {
@@ -224,10 +225,12 @@ impl Owner {
                             .shared
                             .queue_depth
                             .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                        owner.pending.left(&domain);
+                        owner.pending.release(&domain);
                         owner.matched(message, started, outcome);
                     }
                     Err(error) => {
-                        owner.pending.expect(domain);
+                        owner.pending.release(&domain);
                         owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
                     }
                 }
@@ -330,8 +333,19 @@ impl Owner {
         }));
         self.hand_over(started);
         self.arrange(outcome);
+        let held = self.shared.held.lock();
+        let deferred_for = match held.is_empty() {
+            true => Vec::new(),
+            false => delivered_to
+                .iter()
+                .copied()
+                .filter(|key| held.contains(key))
+                .collect(),
+        };
+        drop(held);
         Published {
             message,
+            deferred_for,
             is_buffered: delivered_to.is_empty() && !is_expired,
             delivered_to,
             accepted: None,

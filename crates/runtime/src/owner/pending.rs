@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tidegate_model::{ElementIndex, InstanceKey, StimulusKey, Timestamp};
+use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, Stimulus, StimulusKey, Timestamp};
 use tidegate_store::{StimulusRow, TimerRow};
 use tokio::time::Instant;
 
@@ -63,17 +63,40 @@ pub(super) enum Item {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     line: BTreeMap<(Timestamp, u8, u64, u32), Item>,
-    /// How many stimuli of a domain are in the line, or on their way into it.
-    domains: HashMap<Domain, u32>,
+    /// What of a domain is in the line, or on its way into it.
+    domains: HashMap<Domain, Waiting>,
     /// What is put by while the rest of the line goes on, by domain: nothing of a domain overtakes what is put by.
     parked: HashMap<Domain, Parked>,
 }
 
+/// What waits of one domain.
+#[derive(Debug, Default)]
+struct Waiting {
+    count: u32,
+    /// The highest key, and its time of acceptance.
+    latest: (u64, Timestamp),
+}
+
+impl Waiting {
+    /// The keys have the order of acceptance. The wall clock may have stepped meanwhile: the time follows the keys.
+    fn put(&mut self, row: &mut StimulusRow) {
+        let (key, time) = self.latest;
+        if row.key.get() >= key {
+            row.accepted_at = row.accepted_at.max(time);
+            self.latest = (row.key.get(), row.accepted_at);
+        } else {
+            row.accepted_at = row.accepted_at.min(time);
+        }
+    }
+}
+
 /// What is put by of one domain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Parked {
     /// Until when; none until a narrow gate opens.
     until: Option<Instant>,
+    /// What went before is not told to be on disk.
+    is_held: bool,
     items: Vec<Item>,
 }
 
@@ -101,30 +124,35 @@ impl Pending {
 
     /// Counts a stimulus that is being made durable.
     pub(super) fn expect(&mut self, domain: Domain) {
-        *self.domains.entry(domain).or_default() += 1;
+        self.domains.entry(domain).or_default().count += 1;
     }
 
     /// A counted stimulus has left the line, or did not come.
     pub(super) fn left(&mut self, domain: &Domain) {
-        if let Some(count) = self.domains.get_mut(domain) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(waiting) = self.domains.get_mut(domain) {
+            waiting.count -= 1;
+            if waiting.count == 0 {
                 self.domains.remove(domain);
             }
         }
     }
 
     /// Puts in a stimulus that was counted before.
-    pub(super) fn add_expected(&mut self, row: StimulusRow) {
+    pub(super) fn add_expected(&mut self, mut row: StimulusRow) {
+        if let Some(waiting) = self.domains.get_mut(&Domain::parse(&row.domain)) {
+            waiting.put(&mut row);
+        }
         let place = Place::Stimulus(row.accepted_at, row.key).order();
         self.line.insert(place, Item::Stimulus(row));
     }
 
     /// Puts in a stimulus. A second time changes nothing.
-    pub(super) fn add(&mut self, row: StimulusRow) {
+    pub(super) fn add(&mut self, mut row: StimulusRow) {
+        let waiting = self.domains.entry(Domain::parse(&row.domain)).or_default();
+        waiting.put(&mut row);
         let place = Place::Stimulus(row.accepted_at, row.key).order();
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.line.entry(place) {
-            *self.domains.entry(Domain::parse(&row.domain)).or_default() += 1;
+            waiting.count += 1;
             vacant.insert(Item::Stimulus(row));
         }
     }
@@ -136,7 +164,7 @@ impl Pending {
             if self.line.insert(place, Item::Timer(row)).is_none()
                 && let Some(domain) = domain
             {
-                *self.domains.entry(domain).or_default() += 1;
+                self.domains.entry(domain).or_default().count += 1;
             }
         }
     }
@@ -157,12 +185,28 @@ impl Pending {
     /// Puts an item by: until then, or until a narrow gate opens. Its domain is still counted, and what follows in it
     /// waits behind it.
     pub(super) fn park(&mut self, item: Item, until: Option<Instant>) {
-        let parked = self.parked.entry(item.domain()).or_insert_with(|| Parked {
-            until,
-            items: Vec::new(),
-        });
+        let parked = self.parked.entry(item.domain()).or_default();
         parked.until = until;
+        parked.is_held = false;
         parked.items.push(item);
+    }
+
+    /// Puts by what follows in a domain until [`Pending::release`]: what went before is on its way to disk, and must not
+    /// be overtaken if it does not arrive.
+    pub(super) fn hold(&mut self, domain: &Domain) {
+        self.parked.entry(domain.clone()).or_default().is_held = true;
+    }
+
+    /// What was held is known: what follows in the domain comes back into the line.
+    pub(super) fn release(&mut self, domain: &Domain) {
+        for item in self
+            .parked
+            .remove(domain)
+            .into_iter()
+            .flat_map(|parked| parked.items)
+        {
+            self.put_back(item);
+        }
     }
 
     /// When the first item that is put by for a time comes back.
@@ -176,7 +220,8 @@ impl Pending {
         if self.parked.is_empty() {
             return;
         }
-        let is_back = |parked: &Parked| parked.until.map_or(is_opened, |until| until <= now);
+        let is_back =
+            |parked: &Parked| !parked.is_held && parked.until.map_or(is_opened, |until| until <= now);
         let back: Vec<Item> = self
             .parked
             .extract_if(|_, parked| is_back(parked))
@@ -185,6 +230,84 @@ impl Pending {
         for item in back {
             self.put_back(item);
         }
+    }
+
+    /// Puts back into the line what of one domain was put by.
+    pub(super) fn unpark_domain(&mut self, domain: &Domain) {
+        for item in self
+            .parked
+            .remove(domain)
+            .into_iter()
+            .flat_map(|parked| parked.items)
+        {
+            self.put_back(item);
+        }
+    }
+
+    /// The in-process jobs of an instance whose outcome waits for its turn.
+    pub(super) fn reported_jobs(&self, domain: &Domain) -> Vec<ElementInstanceKey> {
+        if !self.has(domain) {
+            return Vec::new();
+        }
+        let parked = self
+            .parked
+            .get(domain)
+            .into_iter()
+            .flat_map(|parked| &parked.items);
+        let of_domain = self.line.values().filter(|item| item.domain() == *domain);
+        parked
+            .chain(of_domain)
+            .filter_map(|item| match item {
+                Item::Stimulus(row) if Stimulus::is_job_outcome(&row.payload) => {
+                    match minicbor::decode::<Stimulus>(&row.payload) {
+                        Ok(Stimulus::JobOutcome { job, .. }) => Some(job),
+                        _ => None,
+                    }
+                }
+                Item::Stimulus(_) | Item::Timer(_) => None,
+            })
+            .collect()
+    }
+
+    /// Takes stimuli out of the line; their domains are still counted.
+    pub(super) fn take_stimuli(&mut self, is_wanted: impl Fn(&StimulusRow) -> bool) -> Vec<StimulusRow> {
+        let wanted = |item: &Item| matches!(item, Item::Stimulus(row) if is_wanted(row));
+        let places = self.line.iter().filter(|(_, item)| wanted(item));
+        let places: Vec<_> = places.map(|(place, _)| *place).collect();
+        let taken = places.iter().filter_map(|place| self.line.remove(place));
+        taken
+            .filter_map(|item| match item {
+                Item::Stimulus(row) => Some(row),
+                Item::Timer(_) => None,
+            })
+            .collect()
+    }
+
+    /// How many stimuli of a domain wait.
+    pub(super) fn count(&self, domain: &Domain) -> u32 {
+        self.domains.get(domain).map_or(0, |waiting| waiting.count)
+    }
+
+    /// Takes everything of one domain out of the line.
+    pub(super) fn take_domain(&mut self, domain: &Domain) -> Vec<Item> {
+        if !self.has(domain) {
+            return Vec::new();
+        }
+        let mut items = self
+            .parked
+            .remove(domain)
+            .map_or(Vec::new(), |parked| parked.items);
+        let places: Vec<_> = self
+            .line
+            .iter()
+            .filter(|(_, item)| item.domain() == *domain)
+            .map(|(place, _)| *place)
+            .collect();
+        items.extend(places.iter().filter_map(|place| self.line.remove(place)));
+        for _ in &items {
+            self.left(domain);
+        }
+        items
     }
 
     /// Puts an item back where it was; its domain is still counted.
@@ -243,5 +366,20 @@ mod tests {
             pending.left(&domain);
         }
         assert!(!pending.has(&domain));
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_does_not_change_the_order_of_a_domain() {
+        let mut pending = Pending::default();
+        for (key, at) in [(1, 50), (2, 10), (3, 20)] {
+            pending.add(stimulus(key, at));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| pending.pop())
+            .map(|item| match item {
+                Item::Stimulus(row) => row.key.get(),
+                Item::Timer(row) => row.owner,
+            })
+            .collect();
+        assert_eq!(order, [1, 2, 3]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_engine::{Event, Instance};
 use tidegate_model::{Effect, ElementInstanceKey, InstanceKey, SubStatus};
-use tidegate_store::{AuditRow, Expect, InstanceRow, Write};
+use tidegate_store::{AuditRow, Expect, InstanceRow, StimulusRow, Write};
 use tokio::time::Instant;
 
 use crate::activity::Stopper;
@@ -54,8 +54,20 @@ pub(super) struct Resident {
     /// Bytes of journal since the state was written last, and of that state.
     pub(super) journal_bytes: usize,
     pub(super) state_bytes: usize,
+    /// The revision up to which the journal was trimmed.
+    pub(super) trimmed: u64,
     /// Set by the cut: the sub-status that the next commit writes.
     pub(super) is_marked: bool,
+    /// What the store says was under way when it was loaded, until a cycle takes it up.
+    pub(super) left: Option<SubStatus>,
+    /// Its cancellation ends more of it with the next commit.
+    pub(super) has_more_to_end: bool,
+    /// Outcomes of handlers that ended while it is held, for the next commit to put into the queue.
+    pub(super) kept: Vec<StimulusRow>,
+    /// The jobs of such outcomes that stand in the queue, or are on their way into it.
+    pub(super) kept_jobs: Vec<ElementInstanceKey>,
+    /// Types of jobs that the next commit offers again.
+    pub(super) offered: Vec<Arc<str>>,
     /// When it was put among the idle, and what it was counted with.
     pub(super) idle_since: Option<u64>,
     pub(super) counted_bytes: usize,
@@ -104,7 +116,13 @@ impl Resident {
             cycle: None,
             journal_bytes: 0,
             state_bytes: 0,
+            trimmed: 0,
             is_marked: false,
+            left: None,
+            has_more_to_end: false,
+            kept: Vec::new(),
+            kept_jobs: Vec::new(),
+            offered: Vec::new(),
             idle_since: None,
             counted_bytes: 0,
         }
@@ -134,9 +152,13 @@ impl Resident {
     pub(super) fn sub_status(&self, starts_jobs: bool) -> SubStatus {
         match self.instance.ended() {
             Some(ended) => ended,
+            None if self.instance.is_cancelling() => SubStatus::Cancelling,
+            // It is held from where nothing of it runs; a cut instance is held at once.
+            None if self.instance.is_held() && (self.is_marked || self.running.is_empty()) => SubStatus::Held,
             None if self.is_marked => SubStatus::Interrupted,
             None if starts_jobs || !self.is_at_rest() => SubStatus::Executing,
-            None => SubStatus::Suspended,
+            // Without a cycle what was under way stays so.
+            None => self.left.unwrap_or(SubStatus::Suspended),
         }
     }
 

@@ -80,6 +80,7 @@ impl Owner {
                         accepted @ Some(_) => Ok(Published {
                             message: MessageKey(0),
                             delivered_to: Vec::new(),
+                            deferred_for: Vec::new(),
                             is_buffered: true,
                             accepted,
                         }),
@@ -122,8 +123,7 @@ impl Owner {
             &mut commit,
         );
         let domain = Domain::parse(&row.domain);
-        // What follows in this domain is committed behind it, so the line may go on.
-        self.pending.left(&domain);
+        self.pending.hold(&domain);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
@@ -132,10 +132,12 @@ impl Owner {
                         .shared
                         .queue_depth
                         .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    owner.pending.left(&domain);
+                    owner.pending.release(&domain);
                     owner.matched(MessageKey(0), started, outcome);
                 }
                 Err(error) => {
-                    owner.pending.expect(domain);
+                    owner.pending.release(&domain);
                     owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
                 }
             }),

@@ -61,6 +61,14 @@ impl Owner {
         if order.accept_only || !self.may_start() {
             return self.accept_start(order, row, now, reply);
         }
+        match self.turn(&order.loaded.process, key, None) {
+            Ok(true) => {}
+            Ok(false) => return self.accept_start(order, row, now, reply),
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        }
         let permit = self
             .shared
             .gate
@@ -87,6 +95,7 @@ impl Owner {
         self.residents.insert(key, resident);
         if let Err(rejection) = self.advance(key, command) {
             self.residents.remove(&key);
+            self.free_place_of(&order.loaded.process, key);
             let _ = reply.send(Err(rejection.into()));
             return;
         }
@@ -139,7 +148,10 @@ impl Owner {
             // In flight: the key is final, and a failing commit is the first caller's to see.
             Ok(None) => match self.residents.get(&instance) {
                 Some(resident) => Ok(started(&resident.row, None)),
-                None => Err(Error::NoSuchInstance(instance)),
+                None => Err(match self.shared.store.forgotten(instance) {
+                    Ok(Some(_)) => Error::InstanceForgotten(instance),
+                    _ => Error::NoSuchInstance(instance),
+                }),
             },
             Err(error) => Err(error.into()),
         };
@@ -155,6 +167,7 @@ impl Owner {
         reply: Reply<Started>,
     ) {
         if let Err(error) = self.room_in_queue() {
+            self.free_place(&row);
             let _ = reply.send(Err(error));
             return;
         }
@@ -201,6 +214,7 @@ impl Owner {
                     }
                     Err(error) => {
                         owner.pending.left(&Domain::Instance(key));
+                        owner.check_place(&row);
                         let _ = reply.send(Err(problem_of(&error)));
                     }
                 }

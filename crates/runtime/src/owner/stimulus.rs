@@ -13,7 +13,7 @@ use crate::shared::Counters;
 use super::commit::{Answer, Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::stimulus_row;
-use super::{Owner, Reply};
+use super::{Owner, ROOM, Reply};
 
 /// A fresh stimulus for one instance.
 pub(crate) struct MoveOrder {
@@ -55,7 +55,12 @@ impl Owner {
 
     pub(super) fn queued(&mut self, rows: Vec<StimulusRow>) {
         for row in rows {
-            self.pending.add(row);
+            if self.is_control(&row) {
+                self.pending.expect(Domain::parse(&row.domain));
+                self.controls.push_back(row);
+            } else {
+                self.pending.add(row);
+            }
         }
     }
 
@@ -90,6 +95,12 @@ impl Owner {
                 match stimulus {
                     Stimulus::Publish { .. } => self.execute_publish(row, stimulus),
                     Stimulus::Broadcast { .. } => self.execute_broadcast(row, stimulus),
+                    Stimulus::CancelChild { .. }
+                    | Stimulus::HoldChild { .. }
+                    | Stimulus::ReleaseChild { .. } => {
+                        self.execute_control(row, stimulus);
+                        Ok(())
+                    }
                     _ => self.execute_move(row, stimulus),
                 }
             }
@@ -113,7 +124,9 @@ impl Owner {
         }
         match self.join_cycle(order.instance, order.source) {
             Ok(true) => {}
-            Ok(false) | Err(Error::PartPaused(_)) => return self.accept_move(order, domain, reply),
+            Ok(false) | Err(Error::PartPaused(_) | Error::InstanceHeld(_)) => {
+                return self.accept_move(order, domain, reply);
+            }
             Err(error) => return refuse(reply, error),
         }
         let instance = order.instance;
@@ -178,10 +191,25 @@ impl Owner {
         let Some(instance) = stimulus.instance() else {
             return Ok(());
         };
+        if matches!(stimulus, Stimulus::Start { .. }) && self.shared.definitions.processes.has_limits() {
+            match self.turn_of_queued(instance, &row) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.pending.park(Item::Stimulus(row), None);
+                    return Ok(());
+                }
+                Err(error @ Error::TooManyInstances { .. }) => {
+                    self.skip_start(instance, row, &error);
+                    return Ok(());
+                }
+                // Told by what follows.
+                Err(_) => {}
+            }
+        }
         match self.join_cycle(instance, Some(QUEUE)) {
             Ok(true) => {}
             Ok(false) => return Err(Box::new(Item::Stimulus(row))),
-            Err(Error::PartPaused(_)) => {
+            Err(Error::PartPaused(_) | Error::InstanceHeld(_)) => {
                 self.pending.park(Item::Stimulus(row), None);
                 return Ok(());
             }
@@ -195,6 +223,7 @@ impl Owner {
             }
         }
         let copy = matches!(stimulus, Stimulus::Deliver { .. }).then(|| stimulus.clone());
+        let request = request_of(&stimulus);
         match self.command(stimulus) {
             Ok(()) => {
                 self.pending.left(&Domain::Instance(instance));
@@ -205,19 +234,73 @@ impl Owner {
                 }
                 self.mark_dirty(instance);
             }
+            // What refuses it is not on disk yet and may never be: it is looked at again when that is known.
+            Err(_) if self.runs_ahead(instance) => self
+                .pending
+                .park(Item::Stimulus(row), Some(Instant::now() + ROOM)),
             Err(rejection) => {
                 self.rest_if_settled(instance);
-                match copy {
-                    Some(deliver) => self.publish_again(row, deliver),
-                    None => self.drop_stimulus(row, &rejection.to_string()),
+                match (copy, request) {
+                    (Some(deliver), _) => self.publish_again(row, deliver),
+                    (None, Some(request)) => self.show_refused(row, instance, &request, &rejection),
+                    (None, None) => self.drop_stimulus(row, &rejection.to_string()),
                 }
             }
         }
         Ok(())
     }
 
+    /// True if an instance in memory has something that was not told to be on disk.
+    pub(super) fn runs_ahead(&self, instance: InstanceKey) -> bool {
+        self.residents
+            .get(&instance)
+            .is_some_and(|resident| resident.is_dirty || resident.in_flight > 0)
+    }
+
+    /// Whether an accepted start may be executed now, where the number of live instances is limited.
+    fn turn_of_queued(&mut self, instance: InstanceKey, row: &StimulusRow) -> Result<bool, Error> {
+        if !self.load(instance)? {
+            return Err(Error::NoSuchInstance(instance));
+        }
+        let Some(resident) = self.residents.get(&instance) else {
+            return Err(Error::NoSuchInstance(instance));
+        };
+        if resident.instance.ended().is_some() {
+            // Nothing will begin: the start is refused by the instance.
+            return Ok(true);
+        }
+        let process = resident.loaded.process.clone();
+        let answer = self.turn(&process, instance, Some((row.accepted_at, row.key.get())));
+        if !matches!(answer, Ok(true)) {
+            self.rest_if_settled(instance);
+        }
+        answer
+    }
+
+    /// An accepted start that does not get its turn: the instance ends before it began.
+    fn skip_start(&mut self, instance: InstanceKey, row: StimulusRow, why: &Error) {
+        let cause = Cause::Operator {
+            actor: "runtime".to_owned(),
+            reason: Some(why.to_string()),
+        };
+        let loaded = matches!(self.load(instance), Ok(true));
+        if !loaded
+            || self
+                .advance(instance, Command::new(CommandKind::Cancel, cause))
+                .is_err()
+        {
+            return self.drop_stimulus(row, &why.to_string());
+        }
+        self.pending.left(&Domain::Instance(instance));
+        if let Some(resident) = self.residents.get_mut(&instance) {
+            resident.expect.push(Expect::Stimulus(row.key));
+            resident.riders.push(Write::RemoveStimulus(row.key));
+            resident.consumed.push(Item::Stimulus(row));
+        }
+    }
+
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
-    fn command(&mut self, stimulus: Stimulus) -> Result<(), Rejection> {
+    pub(super) fn command(&mut self, stimulus: Stimulus) -> Result<(), Rejection> {
         let (instance, command) = match stimulus {
             Stimulus::Start {
                 instance,
@@ -258,6 +341,9 @@ impl Owner {
                 outcome,
                 worker,
             } => {
+                if let Some(resident) = self.residents.get_mut(&instance) {
+                    resident.kept_jobs.retain(|kept| *kept != job);
+                }
                 let cause = match outcome {
                     // It is the worker's silence that says so.
                     JobOutcome::Lost => Cause::Engine,
@@ -393,16 +479,11 @@ impl Owner {
                     ),
                 )
             }
-            Stimulus::CancelChild { instance, parent } => (
-                instance,
-                Command::new(
-                    CommandKind::Cancel,
-                    Cause::Parent {
-                        instance: parent.get(),
-                    },
-                ),
-            ),
-            Stimulus::Publish { .. } | Stimulus::Broadcast { .. } => return Ok(()),
+            Stimulus::Publish { .. }
+            | Stimulus::Broadcast { .. }
+            | Stimulus::CancelChild { .. }
+            | Stimulus::HoldChild { .. }
+            | Stimulus::ReleaseChild { .. } => return Ok(()),
         };
         self.advance(instance, command)
     }
@@ -423,9 +504,14 @@ impl Owner {
         let Some(resident) = self.residents.get(&key) else {
             return Err(Error::NoSuchInstance(key));
         };
-        let entering = match resident.instance.sequence() {
-            0 => Entering::Start,
-            _ => Entering::Continue,
+        if resident.instance.is_held() {
+            self.shared.held.lock().insert(key);
+            self.rest_if_settled(key);
+            return Err(Error::InstanceHeld(key));
+        }
+        let entering = match resident.instance.is_started() {
+            false => Entering::Start,
+            true => Entering::Continue,
         };
         let permit = match self.shared.gate.admit_through(resident.loaded.gates(), entering) {
             Ok(permit) => permit,
@@ -444,15 +530,46 @@ impl Owner {
         {
             resident.cycle = Some(cycle);
         }
+        self.take_up(key);
         Ok(true)
     }
 
     /// A queued stimulus that can never be executed: taken out, counted, logged.
-    fn drop_stimulus(&mut self, row: StimulusRow, why: &str) {
+    pub(super) fn drop_stimulus(&mut self, row: StimulusRow, why: &str) {
         Counters::add(&self.shared.counters.stimuli_refused, 1);
         tracing::warn!(stimulus = %row.key, domain = row.domain, event = "StimulusRefused", "a queued stimulus was refused: {why}");
         let key = row.key;
         self.take_out(row, vec![Write::RemoveStimulus(key)]);
+    }
+
+    /// A person was told that a request is accepted, and now nothing can come of it: that becomes an incident of the
+    /// instance, and what follows goes on.
+    fn show_refused(
+        &mut self,
+        row: StimulusRow,
+        instance: InstanceKey,
+        request: &str,
+        rejection: &Rejection,
+    ) {
+        let message = format!(
+            "{request} was accepted to be executed later and is refused now: {rejection}. Nothing came of it and nothing \
+             is tried again; resolve this incident when that is in order."
+        );
+        let kind = CommandKind::RefuseStimulus { message };
+        let is_there = self.load(instance).unwrap_or(false);
+        if !is_there || self.advance(instance, Command::new(kind, Cause::Engine)).is_err() {
+            self.rest_if_settled(instance);
+            return self.drop_stimulus(row, &rejection.to_string());
+        }
+        Counters::add(&self.shared.counters.stimuli_refused, 1);
+        tracing::warn!(stimulus = %row.key, %instance, event = "StimulusRefused", "{request} was accepted and is refused now: {rejection}");
+        self.pending.left(&Domain::Instance(instance));
+        if let Some(resident) = self.residents.get_mut(&instance) {
+            resident.expect.push(Expect::Stimulus(row.key));
+            resident.riders.push(Write::RemoveStimulus(row.key));
+            resident.consumed.push(Item::Stimulus(row));
+        }
+        self.mark_dirty(instance);
     }
 
     /// The instance no longer waits for a message that was matched with it: the message looks for another taker.
@@ -506,18 +623,31 @@ impl Owner {
             expect: vec![Expect::Stimulus(row.key)],
             writes,
         };
+        self.pending.hold(&domain);
         self.loose.push(Prepared {
             commit,
             then: Box::new(move |owner, result| match result {
                 Ok(outcome) => {
                     owner.pending.left(&domain);
+                    owner.pending.release(&domain);
                     owner
                         .shared
                         .queue_depth
                         .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                     owner.arrange(outcome);
                 }
-                Err(error) => owner.put_back_later(Item::Stimulus(row), &problem_of(&error)),
+                Err(tidegate_store::CommitError::Refused(tidegate_store::Refusal::StimulusGone(_))) => {
+                    // It went with its instance, which was forgotten meanwhile.
+                    owner.pending.left(&domain);
+                    owner
+                        .shared
+                        .queue_depth
+                        .fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                }
+                Err(error) => {
+                    owner.pending.release(&domain);
+                    owner.put_back_later(Item::Stimulus(row), &problem_of(&error));
+                }
             }),
         });
     }
@@ -533,6 +663,27 @@ impl Owner {
                 self.pending.put_back(item);
             }
         }
+    }
+}
+
+/// A person's request in words, for the stimuli that stand for one.
+fn request_of(stimulus: &Stimulus) -> Option<String> {
+    match stimulus {
+        Stimulus::CompleteUserTask { task, actor, .. } => {
+            Some(format!("the completion of user task {task} by `{actor}`"))
+        }
+        Stimulus::SetVariables { actor, .. } => Some(format!("a change of variables by `{actor}`")),
+        Stimulus::Start { .. }
+        | Stimulus::Publish { .. }
+        | Stimulus::Deliver { .. }
+        | Stimulus::JobOutcome { .. }
+        | Stimulus::RetryIncident { .. }
+        | Stimulus::Broadcast { .. }
+        | Stimulus::Signal { .. }
+        | Stimulus::Child { .. }
+        | Stimulus::CancelChild { .. }
+        | Stimulus::HoldChild { .. }
+        | Stimulus::ReleaseChild { .. } => None,
     }
 }
 

@@ -1,19 +1,22 @@
 //! Due timers: of instances, of in-process jobs that wait for their next try, and of start events.
 
+use std::sync::Arc;
+
 use tidegate_model::{
-    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Timestamp, Variables,
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables,
 };
 use tidegate_store::{Commit, TimerRow, Write};
 use tokio::time::Instant;
 
+use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
 
-use super::Owner;
-use super::commit::Prepared;
+use super::commit::{Prepared, problem_of};
 use super::pending::{Domain, Item};
 use super::start::new_row;
+use super::{Owner, ROOM};
 
 const TIMER: &str = "timer";
 /// A timer that fires later than this after its due time is recorded as late.
@@ -29,6 +32,11 @@ impl Owner {
             Ok(false) => return Err(Box::new(Item::Timer(row))),
             Err(Error::PartPaused(_)) => {
                 self.pending.park(Item::Timer(row), None);
+                return Ok(());
+            }
+            Err(Error::InstanceHeld(_)) => {
+                // It has left the scan with the hold, and is armed again when the instance is let go.
+                self.pending.left(&Domain::Instance(instance));
                 return Ok(());
             }
             Err(Error::NoSuchInstance(_)) => {
@@ -65,6 +73,10 @@ impl Owner {
             }
             Err(_) => {
                 // Nobody waits for it any more: it fired before, or its element was left.
+                if self.runs_ahead(instance) {
+                    self.pending.expect(Domain::Instance(instance));
+                    self.pending.park(Item::Timer(row), Some(Instant::now() + ROOM));
+                }
                 self.rest_if_settled(instance);
             }
         }
@@ -111,6 +123,11 @@ impl Owner {
                 return Err(Box::new(Item::Timer(row)));
             }
         };
+        // It may have been read a second time while its commit is on its way.
+        let turn = (row.owner, row.element);
+        if self.turns.get(&turn).is_some_and(|fired| *fired >= row.fired) {
+            return Ok(());
+        }
         let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
             Ok(permit) => permit,
             Err(Refused::Shell) => return Err(Box::new(Item::Timer(row))),
@@ -121,6 +138,14 @@ impl Owner {
         };
         let now = self.now();
         let instance = InstanceKey(self.keys.fresh(now));
+        if self.shared.definitions.processes.has_limits() {
+            let turn = self.turn(&loaded.process, instance, None);
+            if !matches!(turn, Ok(true)) {
+                drop(permit);
+                self.start_later(row, &loaded, turn.is_ok(), now);
+                return Ok(());
+            }
+        }
         let new = new_row(instance, &loaded, None, now);
         self.next_incarnation += 1;
         let mut resident = super::Resident::new(
@@ -135,6 +160,7 @@ impl Owner {
         if let Err(error) = self.begin(instance, Some(row.element), Variables::new(), Cause::Timer) {
             tracing::error!(definition = %key, "a timer start was refused: {error}");
             self.residents.remove(&instance);
+            self.free_place_of(&loaded.process, instance);
             self.disarm(&row);
             return Ok(());
         }
@@ -144,7 +170,6 @@ impl Owner {
         };
         match next {
             Some(next) => {
-                self.shared.timers.armed(&next);
                 resident.riders.push(Write::ArmTimer(next));
             }
             None => resident.riders.push(Write::DisarmTimer {
@@ -152,8 +177,40 @@ impl Owner {
                 element: row.element,
             }),
         }
+        self.turns.insert(turn, row.fired);
         resident.consumed.push(Item::Timer(row));
         Ok(())
+    }
+
+    /// The process has as many live instances as it may: the start waits in the queue, or is skipped. The next turn is armed
+    /// in the same commit.
+    fn start_later(&mut self, row: TimerRow, loaded: &Arc<Loaded>, waits: bool, now: Timestamp) {
+        let mut commit = Commit::default();
+        let next = next_turn(loaded, &row, now);
+        commit.writes.push(match &next {
+            Some(next) => Write::ArmTimer(next.clone()),
+            None => Write::DisarmTimer {
+                owner: row.owner,
+                element: row.element,
+            },
+        });
+        let mut started = Vec::new();
+        if waits {
+            let start = vec![(loaded.clone(), row.element)];
+            started = self.pending_starts(start, &Variables::new(), &Cause::Timer, now, &mut commit);
+        }
+        self.loose.push(Prepared {
+            commit,
+            then: Box::new(move |owner, result| match result {
+                Ok(outcome) => {
+                    if let Some(next) = next {
+                        owner.shared.timers.armed(&next);
+                    }
+                    owner.matched(MessageKey(0), started, outcome);
+                }
+                Err(error) => owner.put_back_later(Item::Timer(row), &problem_of(&error)),
+            }),
+        });
     }
 
     fn disarm(&mut self, row: &TimerRow) {
@@ -173,7 +230,7 @@ impl Owner {
 }
 
 /// The next turn of a timer start event. Turns missed meanwhile are folded into this one.
-fn next_turn(loaded: &crate::definitions::Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
+fn next_turn(loaded: &Loaded, row: &TimerRow, now: Timestamp) -> Option<TimerRow> {
     let mut fired = row.fired + 1;
     let mut due_at = loaded
         .definition

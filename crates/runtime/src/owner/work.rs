@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use tidegate_engine::{Instance, replay};
 use tidegate_model::effect::Job;
-use tidegate_model::{Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection};
+use tidegate_model::{
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection, SubStatus,
+};
 use tidegate_store::{Error as StoreError, ErrorKind};
 use tokio::time::Instant;
 
-use crate::activity::{ActivityContext, ActivityError, ActivityFuture, ActivityResult, Stopper};
+use crate::activity::{ActivityContext, ActivityError, ActivityFuture, ActivityResult, Stopper, panic_text};
 use crate::error::Error;
 use crate::options::CommitPolicy;
 use crate::shared::Counters;
@@ -18,7 +20,22 @@ use super::resident::{Resident, Running};
 use super::{Message, Owner};
 
 /// The worker's name in the cause of what a handler of this process did.
-const IN_PROCESS: &str = "in-process";
+pub(super) const IN_PROCESS: &str = "in-process";
+
+/// True for what recovery goes on with.
+pub(super) const fn is_under_way(sub_status: SubStatus) -> bool {
+    matches!(
+        sub_status,
+        SubStatus::Executing | SubStatus::Interrupted | SubStatus::Cancelling
+    )
+}
+
+/// An activity whose result nobody waits for.
+pub(super) struct LetGo {
+    instance: InstanceKey,
+    element_id: Arc<str>,
+    task: tokio::task::AbortHandle,
+}
 
 /// An in-process job that may start.
 pub(super) struct Ready {
@@ -51,6 +68,7 @@ impl Owner {
                 format!("instance {key}: {error}"),
             ))
         };
+        let trimmed = stored.trimmed;
         let state_bytes = stored.state.as_ref().map_or(0, Vec::len);
         let mut instance = match &stored.state {
             Some(bytes) => Instance::decode(bytes).map_err(damaged)?,
@@ -64,7 +82,9 @@ impl Owner {
         }
         self.next_incarnation += 1;
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
+        resident.left = Some(resident.row.sub_status).filter(|left| is_under_way(*left));
         resident.state_bytes = state_bytes;
+        resident.trimmed = trimmed;
         resident.journal_bytes = journal_bytes;
         self.residents.insert(key, resident);
         Ok(true)
@@ -173,7 +193,11 @@ impl Owner {
             resident.held_back += 1;
             return;
         }
-        if resident.instance.ended().is_some() || !resident.instance.has_job(job.key) {
+        let is_stopped = resident.instance.ended().is_some()
+            || resident.instance.is_held()
+            || resident.instance.is_cancelling()
+            || !resident.instance.has_job(job.key);
+        if is_stopped || resident.running.iter().any(|running| running.job == job.key) {
             self.mark_dirty(instance);
             return;
         }
@@ -250,6 +274,51 @@ impl Owner {
         })
     }
 
+    /// Nobody waits for this activity any more: it is told to stop. Its result will not be taken.
+    pub(super) fn let_go(&mut self, instance: InstanceKey, running: Running) {
+        running.stopper.stop(Instant::now());
+        self.let_go.retain(|other| !other.task.is_finished());
+        if let Some(task) = running.task {
+            self.let_go.push(LetGo {
+                instance,
+                element_id: running.element_id,
+                task,
+            });
+        }
+    }
+
+    pub(super) fn let_go_all(&mut self, resident: &mut Resident) {
+        for running in std::mem::take(&mut resident.running) {
+            self.let_go(resident.key(), running);
+        }
+    }
+
+    /// The owner ends: activities that run on are aborted, by name.
+    pub(super) fn abandon_all(&mut self) {
+        let of_residents = self.residents.iter_mut().flat_map(|(instance, resident)| {
+            let running = resident.running.drain(..);
+            running.filter_map(|running| {
+                Some(LetGo {
+                    instance: *instance,
+                    element_id: running.element_id,
+                    task: running.task?,
+                })
+            })
+        });
+        let all: Vec<LetGo> = self.let_go.drain(..).chain(of_residents).collect();
+        for LetGo {
+            instance,
+            element_id,
+            task,
+        } in all
+        {
+            if !task.is_finished() {
+                tracing::warn!(%instance, element = %element_id, "an activity did not stop when told to; it is abandoned");
+                task.abort();
+            }
+        }
+    }
+
     /// A running activity has ended.
     pub(super) fn activity_done(
         &mut self,
@@ -265,6 +334,13 @@ impl Owner {
             return self.late(instance, job);
         };
         resident.running.swap_remove(position);
+        if resident.instance.is_cancelling() {
+            tracing::info!(%instance, %job, "an activity of a cancelled instance has stopped; its result is not taken");
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
         self.job_done(instance, job, result);
     }
 
@@ -307,6 +383,9 @@ impl Owner {
         if let Some(panic) = panicked(&kind) {
             return self.quarantine(instance, job, &panic);
         }
+        let Some(kind) = self.keep_outcome(instance, job, kind) else {
+            return;
+        };
         if let Some(resident) = self.residents.get_mut(&instance) {
             resident.done_in_process.push(job);
         }
@@ -365,6 +444,18 @@ impl Owner {
             return;
         };
         resident.running.swap_remove(position);
+        if resident.instance.is_cancelling() {
+            resident.done_in_process.push(job);
+            self.end_more(instance);
+            self.mark_dirty(instance);
+            return;
+        }
+        if resident.instance.is_held() {
+            // The work stays in the instance, and begins when it is let go.
+            self.note_interrupted(instance, &[job]);
+            self.mark_dirty(instance);
+            return;
+        }
         self.hold_back(instance, job);
     }
 
@@ -506,13 +597,4 @@ fn panicked(kind: &CommandKind) -> Option<String> {
         CommandKind::FailJob { message, .. } => message.strip_prefix(PANIC_MARK).map(str::to_owned),
         _ => None,
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    text.chars().take(1_000).collect()
 }

@@ -1,7 +1,7 @@
-//! Acting on an instance from outside.
+//! Acting on an instance from outside. Its control (suspend, resume, cancel) is in `instance_control.rs`.
 
-use tidegate_model::{Cause, Command, CommandKind, ElementInstanceKey, InstanceKey, Stimulus, Variables};
-use tidegate_store::{AuditRow, InstanceRow};
+use tidegate_model::{ElementInstanceKey, InstanceKey, Stimulus, Variables};
+use tidegate_store::AuditRow;
 
 use super::Runtime;
 use crate::api::Acceptance;
@@ -9,30 +9,6 @@ use crate::error::Error;
 use crate::owner::{Message, MoveOrder};
 
 impl Runtime {
-    /// Cancels an instance. An ended one is answered unchanged. Lawful while paused and while draining.
-    ///
-    /// # Errors
-    /// Unknown instance, a failing store.
-    pub async fn cancel(
-        &self,
-        instance: InstanceKey,
-        reason: Option<String>,
-        actor: &str,
-    ) -> Result<InstanceRow, Error> {
-        let cause = Cause::Operator {
-            actor: actor.to_owned(),
-            reason: reason.clone(),
-        };
-        let command = Box::new(Command::new(CommandKind::Cancel, cause));
-        let owner = self.inner.owners.of_key(instance.get());
-        let mut audit = self.shared().audit("InstanceCancelRequested", actor, reason);
-        audit.subject = Some(instance.to_string());
-        audit.scope = "instance".to_owned();
-        let audit = Some(Box::new(audit));
-        self.ask(owner, |reply| Message::Control(instance, command, audit, reply))
-            .await
-    }
-
     /// Changes variables of an instance from outside.
     ///
     /// # Errors

@@ -1,9 +1,14 @@
 //! The end of a runtime: drain, then close.
 
+use std::time::Duration;
+
 use super::Runtime;
 use crate::builder::blocking;
 use crate::owner::Message;
 use crate::status::{DrainOutcome, DrainTrigger};
+
+/// How long kept audit entries rest before the next try.
+const BETWEEN_TRIES: Duration = Duration::from_millis(25);
 
 impl Runtime {
     /// Drains: forward-only, ends this generation. A second call waits for the first and answers the same.
@@ -37,8 +42,12 @@ impl Runtime {
         self.inner.owners.tell_all(|| Message::Stop);
         // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
         let at_most = self.shared().options.reserve();
-        let kept = self.shared().write_kept_audit();
-        if !matches!(tokio::time::timeout(at_most / 4, kept).await, Ok(true)) {
+        let kept = async {
+            while !self.shared().write_kept_audit().await {
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+        };
+        if tokio::time::timeout(at_most / 4, kept).await.is_err() {
             tracing::error!(
                 entries = self.shared().outbox.len(),
                 "audit entries stay in the log only"

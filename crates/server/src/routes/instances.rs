@@ -1,6 +1,4 @@
-//! Process instances: start, look, change, cancel.
-
-use std::time::{Duration, Instant};
+//! Process instances: start, look, change.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -13,9 +11,7 @@ use tidegate::store::{InstanceFilter, InstanceRow};
 
 use crate::auth::Tenants;
 use crate::cursor::Paging;
-use crate::extract::{
-    Actor, Idempotency, Key, Query, Shell, milliseconds, name, reason, required, to_the_end,
-};
+use crate::extract::{Actor, Idempotency, Key, Query, Shell, milliseconds, name, required};
 use crate::{Problem, body, views};
 
 /// The source under which the API's requests appear.
@@ -23,9 +19,7 @@ pub(super) const SOURCE: &str = "http.api";
 /// How long a start waits for the end when it says no time.
 const DEFAULT_WAIT_MS: u64 = 30_000;
 /// How long any request may wait: proxies cut longer ones.
-const MAX_WAIT_MS: u64 = 600_000;
-/// How long a cancel waits for the end when it says no time.
-const DEFAULT_CANCEL_WAIT_MS: u64 = 5_000;
+pub(super) const MAX_WAIT_MS: u64 = 600_000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -112,29 +106,65 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
+/// Which instances: a list without its pages.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Filter {
+    status: Option<String>,
+    sub_status: Option<String>,
+    process_id: Option<String>,
+    definition_key: Option<DefinitionKey>,
+    business_key: Option<String>,
+    parent_key: Option<InstanceKey>,
+    has_incident: Option<bool>,
+    started_after: Option<Timestamp>,
+    started_before: Option<Timestamp>,
+    tenant_id: Option<String>,
+}
+
+impl Filter {
+    /// As the runtime takes it; `None` when nothing can match.
+    pub(super) fn read(self) -> Result<Option<InstanceFilter>, Problem> {
+        let sub_statuses = sub_statuses(self.status.as_deref(), self.sub_status.as_deref())?;
+        Ok(sub_statuses.map(|sub_statuses| InstanceFilter {
+            sub_statuses,
+            process_id: self.process_id,
+            definition: self.definition_key,
+            business_key: self.business_key,
+            parent: self.parent_key,
+            has_incident: self.has_incident,
+            started_after: self.started_after,
+            started_before: self.started_before,
+            tenant: self.tenant_id,
+        }))
+    }
+}
+
 pub(super) async fn list(
     shell: Shell,
     tenants: Tenants,
     Query(query): Query<Parameters>,
 ) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let Some(sub_statuses) = sub_statuses(query.status.as_deref(), query.sub_status.as_deref())? else {
+    let filter = Filter {
+        status: query.status,
+        sub_status: query.sub_status,
+        process_id: query.process_id,
+        definition_key: query.definition_key,
+        business_key: query.business_key,
+        parent_key: query.parent_key,
+        has_incident: query.has_incident,
+        started_after: query.started_after,
+        started_before: query.started_before,
+        tenant_id: None,
+    };
+    let tenant_id = query.tenant_id;
+    let Some(filter) = filter.read()? else {
         return Ok(paging.answer(
             Vec::<InstanceRow>::new(),
             |row| row.key.get(),
             |row| views::instance(&row),
         ));
-    };
-    let filter = InstanceFilter {
-        sub_statuses,
-        process_id: query.process_id,
-        definition: query.definition_key,
-        business_key: query.business_key,
-        parent: query.parent_key,
-        has_incident: query.has_incident,
-        started_after: query.started_after,
-        started_before: query.started_before,
-        tenant: None,
     };
     let fetch = |tenant| {
         let filter = InstanceFilter {
@@ -143,7 +173,7 @@ pub(super) async fn list(
         };
         shell.0.instances(filter, paging.page())
     };
-    let rows = tenants.rows(query.tenant_id, |row| row.key.get(), fetch).await;
+    let rows = tenants.rows(tenant_id, |row| row.key.get(), fetch).await;
     let rows = rows.map_err(|error| shell.problem(error))?;
     Ok(paging.answer(rows, |row| row.key.get(), |row| views::instance(&row)))
 }
@@ -244,72 +274,6 @@ pub(super) async fn set_variables(
     self::variables(shell, Key(key))
         .await
         .map(IntoResponse::into_response)
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Cancel {
-    reason: Option<String>,
-    wait_ms: Option<u64>,
-}
-
-/// The request stands when the wait is over, or when the caller hangs up.
-pub(super) async fn cancel(
-    shell: Shell,
-    Actor(actor): Actor,
-    Key(key): Key<InstanceKey>,
-    body::Optional(cancel): body::Optional<Cancel>,
-) -> Result<Json<Value>, Problem> {
-    let wait = milliseconds(
-        "waitMs",
-        cancel.wait_ms.unwrap_or(DEFAULT_CANCEL_WAIT_MS),
-        0..=MAX_WAIT_MS,
-    )?;
-    let reason = reason(cancel.reason)?;
-    let until = Instant::now() + wait;
-    let runtime = shell.0.clone();
-    let request = to_the_end(async move { runtime.cancel(key, reason, &actor).await });
-    let row = match tokio::time::timeout(wait.max(LEAST_CANCEL_WAIT), request).await {
-        Ok(answer) => answer?.map_err(|error| shell.problem(error))?,
-        Err(_) => return Err(cancel_wait_over(&current(&shell, key).await?)),
-    };
-    let row = landed(&shell, row, until).await?;
-    if row.sub_status.is_finished() {
-        Ok(Json(views::instance(&row)))
-    } else {
-        Err(cancel_wait_over(&row))
-    }
-}
-
-/// Time in which the request itself is made durable, also when the caller does not want to wait at all.
-const LEAST_CANCEL_WAIT: Duration = Duration::from_millis(20);
-/// How often a cancelled instance is looked at until its work has stopped.
-const CANCEL_LOOK: Duration = Duration::from_millis(20);
-
-async fn landed(shell: &Shell, mut row: InstanceRow, until: Instant) -> Result<InstanceRow, Problem> {
-    while !row.sub_status.is_finished() && Instant::now() < until {
-        tokio::time::sleep(CANCEL_LOOK.min(until.saturating_duration_since(Instant::now()))).await;
-        row = current(shell, row.key).await?;
-    }
-    Ok(row)
-}
-
-async fn current(shell: &Shell, key: InstanceKey) -> Result<InstanceRow, Problem> {
-    shell
-        .0
-        .instance(key)
-        .await
-        .map(|detail| detail.row)
-        .map_err(|error| shell.problem(error))
-}
-
-fn cancel_wait_over(row: &InstanceRow) -> Problem {
-    let detail = format!(
-        "instance {} has not stopped yet; the request to cancel stands",
-        row.key
-    );
-    Problem::new(StatusCode::GATEWAY_TIMEOUT, "wait-ran-out", detail)
-        .member("processInstance", views::instance(row))
 }
 
 #[cfg(test)]

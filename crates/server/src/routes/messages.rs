@@ -63,7 +63,16 @@ pub(super) async fn publish(
         view["accepted"] = true.into();
         view["buffered"] = true.into();
     }
-    let waits = published.is_buffered || published.accepted.is_some();
+    // Those that are held take it when they are let go.
+    let is_deferred =
+        !published.deferred_for.is_empty() && published.deferred_for.len() == published.delivered_to.len();
+    if !published.deferred_for.is_empty() {
+        view["deferredFor"] = json!(published.deferred_for);
+    }
+    if is_deferred {
+        view["accepted"] = true.into();
+    }
+    let waits = published.is_buffered || published.accepted.is_some() || is_deferred;
     Ok((
         if waits {
             StatusCode::ACCEPTED

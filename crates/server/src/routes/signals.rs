@@ -40,6 +40,9 @@ pub(super) async fn broadcast(
         .await
         .map_err(|error| shell.problem(error))?;
     let mut view = json!({ "deliveredTo": published.delivered_to });
+    if !published.deferred_for.is_empty() {
+        view["deferredFor"] = json!(published.deferred_for);
+    }
     match published.accepted {
         None => Ok((StatusCode::OK, Json(view))),
         Some(stimulus) => {

@@ -158,3 +158,41 @@ pub fn a_job_can_be_replaced_and_closed(make: Make<'_>) {
     assert_eq!(subject.store.job(ElementInstanceKey(11)).unwrap(), None);
     assert_eq!(keys(&subject.write(vec![lease(1, "t-3", 1_000)])), [] as [u64; 0]);
 }
+
+/// A job of a held instance is offered to nobody. Who leased it before may report its outcome, however late; let go, it is
+/// as it was.
+pub fn a_withheld_job_is_not_offered(make: Make<'_>) {
+    let mut subject = Subject::new(make);
+    let key = ElementInstanceKey;
+    subject.write(vec![
+        open_job(job(11)),
+        lease(1, "t-1", 0),
+        open_job(job(12)),
+        open_job(job(13)),
+    ]);
+    subject.write(vec![
+        Write::WithholdJob(key(11)),
+        Write::WithholdJob(key(12)),
+        Write::WithholdJob(key(12)),
+        Write::WithholdJob(key(99)),
+    ]);
+    subject = subject.reopen();
+    assert_eq!(keys(&subject.write(vec![lease(10, "t-2", 10_000)])), [13]);
+    let state = |subject: &Subject, job| subject.store.job(key(job)).unwrap().unwrap().state;
+    assert_eq!(state(&subject, 11), JobState::LeasedWithheld);
+    assert_eq!(state(&subject, 12), JobState::Withheld);
+    assert!(subject.commit(leased_with(11, "t-1"), vec![]).is_ok());
+    subject.write(vec![
+        Write::OfferJob(key(11)),
+        Write::OfferJob(key(12)),
+        Write::OfferJob(key(13)),
+    ]);
+    assert_eq!(state(&subject, 11), JobState::Leased);
+    assert_eq!(keys(&subject.write(vec![lease(10, "t-3", 50)])), [12]);
+    // Reported meanwhile, it stays so.
+    subject.write(vec![Write::WithholdJob(key(11))]);
+    let report = vec![Write::ReportJob(key(11))];
+    assert!(subject.commit(leased_with(11, "t-1"), report).is_ok());
+    subject.write(vec![Write::OfferJob(key(11))]);
+    assert_eq!(state(&subject, 11), JobState::Reported);
+}

@@ -8,6 +8,7 @@
 
 pub mod commits;
 pub mod definitions;
+pub mod forget;
 pub mod instances;
 pub mod jobs;
 pub mod messages;
@@ -93,6 +94,7 @@ macro_rules! conformance {
             jobs::a_stale_token_is_refused
             jobs::a_job_waits_for_its_time
             jobs::a_reported_job_is_not_offered
+            jobs::a_withheld_job_is_not_offered
             jobs::a_job_can_be_replaced_and_closed
             queue::stimuli_keep_the_order_of_acceptance
             queue::stimulus_keys_are_never_reused
@@ -110,6 +112,18 @@ macro_rules! conformance {
             definitions::deleted_definitions_are_found_but_not_listed
             definitions::the_latest_versions_can_be_listed
             definitions::resources_come_back
+            forget::a_live_or_unknown_instance_keeps_a_forget_from_happening
+            forget::a_caller_is_not_forgotten_before_whom_it_called
+            forget::nothing_of_a_forgotten_instance_is_left
+            forget::a_forgotten_key_stays_fenced_until_its_time
+            forget::a_long_journal_goes_in_slices
+            forget::a_kept_journal_stays_until_it_is_forgotten_too
+            forget::only_what_a_state_covers_is_trimmed
+            forget::what_has_ended_is_listed_by_its_end
+            forget::the_end_beyond_a_count_is_found
+            forget::processes_with_an_end_are_listed
+            forget::operations_keep_an_outcome_for_each_instance
+            forget::a_list_goes_on_while_instances_are_forgotten
             people::user_tasks_are_listed_and_closed
             people::incidents_are_listed_and_closed
             people::audit_entries_stay_in_order

@@ -52,6 +52,7 @@ impl Tables {
                         row: *row,
                         state,
                         state_revision,
+                        trimmed: 0,
                     },
                 );
             }
@@ -81,6 +82,24 @@ impl Tables {
             Write::ReportJob(key) => {
                 if let Some(job) = self.jobs.get_mut(&key) {
                     job.state = JobState::Reported;
+                }
+            }
+            Write::WithholdJob(key) => {
+                if let Some(job) = self.jobs.get_mut(&key) {
+                    job.state = match job.state {
+                        JobState::Available => JobState::Withheld,
+                        JobState::Leased => JobState::LeasedWithheld,
+                        other @ (JobState::Reported | JobState::Withheld | JobState::LeasedWithheld) => other,
+                    };
+                }
+            }
+            Write::OfferJob(key) => {
+                if let Some(job) = self.jobs.get_mut(&key) {
+                    job.state = match job.state {
+                        JobState::Withheld => JobState::Available,
+                        JobState::LeasedWithheld => JobState::Leased,
+                        other @ (JobState::Available | JobState::Leased | JobState::Reported) => other,
+                    };
                 }
             }
             Write::CloseJob(key) => {
@@ -149,6 +168,20 @@ impl Tables {
             Write::RemoveValue(key) => {
                 self.values.remove(&key);
             }
+            Write::ForgetInstances(request) => self.forget(&request, outcome),
+            Write::SweepForgotten { now, limit } => self.sweep(now, limit, outcome),
+            Write::TrimJournal {
+                instance,
+                up_to,
+                limit,
+            } => self.trim(instance, up_to, limit, outcome),
+            Write::PutOperation(row) => {
+                self.operations.insert(row.key, *row);
+            }
+            Write::PutOperationItem(row) => {
+                self.operation_items.insert((row.operation, row.instance), *row);
+            }
+            Write::RemoveOperation { key, limit } => self.remove_operation(key, limit, outcome),
             Write::Audit(mut row) => {
                 row.key = self.audit.last_key_value().map_or(0, |(key, _)| *key) + 1;
                 self.audit.insert(row.key, *row);
@@ -177,7 +210,7 @@ impl Tables {
         self.timers.insert((row.due_at, row.owner, row.element), row);
     }
 
-    fn disarm_timer(&mut self, owner: u64, element: ElementIndex) {
+    pub fn disarm_timer(&mut self, owner: u64, element: ElementIndex) {
         if let Some(due_at) = self.timer_due.remove(&(owner, element)) {
             self.timers.remove(&(due_at, owner, element));
         }
@@ -330,7 +363,7 @@ impl Tables {
         let is_free = |job: &JobRow| match job.state {
             JobState::Available => job.not_before <= request.now,
             JobState::Leased => job.lease_until.is_none_or(|until| until <= request.now),
-            JobState::Reported => false,
+            JobState::Reported | JobState::Withheld | JobState::LeasedWithheld => false,
         };
         let is_excepted = |job: &JobRow| request.except.iter().any(|except| *except == *job.process_id);
         let wanted = self.jobs.values_mut().filter(|job| {

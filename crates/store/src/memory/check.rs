@@ -26,7 +26,8 @@ impl Tables {
             }
             Expect::Lease { job, token } => {
                 let is_held = self.jobs.get(job).is_some_and(|row| {
-                    row.state == JobState::Leased && row.lease_token.as_deref() == Some(token.as_str())
+                    matches!(row.state, JobState::Leased | JobState::LeasedWithheld)
+                        && row.lease_token.as_deref() == Some(token.as_str())
                 });
                 if is_held {
                     Ok(())
@@ -54,12 +55,16 @@ impl Tables {
                     Err(Refusal::InstanceEnded(*key))
                 }
             }
+            Expect::Forgettable(instances) => self.check_forgettable(instances),
             Expect::Stimulus(_) | Expect::DeadLetter(_) | Expect::VersionFree { .. } => Ok(()),
         }
     }
 
     fn check_revisions(&self, commit: &Commit) -> Result<(), Refusal> {
         for (instance, needed) in needed_revisions(commit) {
+            if needed == Needed::Absent && self.forgotten.contains_key(&instance) {
+                return Err(Refusal::InstanceForgotten(instance));
+            }
             let found = self.instances.get(&instance).map(|i| i.row.revision);
             let is_met = match needed {
                 Needed::Absent => found.is_none(),

@@ -6,6 +6,7 @@
 
 mod apply;
 mod check;
+mod forget;
 mod query;
 mod tables;
 
@@ -20,6 +21,7 @@ use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey
 use self::tables::Tables;
 use crate::commit::{Batch, CommitError, CommitResult};
 use crate::error::{Error, ErrorKind};
+use crate::forget::{EndedRow, ForgottenRow, OperationRow};
 use crate::row::{DefinitionRow, InstanceRow, JobRow, StimulusRow, StoredInstance, TimerRow};
 use crate::{Activation, Store};
 
@@ -167,6 +169,39 @@ impl Store for MemoryStore {
 
     fn job(&self, key: ElementInstanceKey) -> Result<Option<JobRow>, Error> {
         self.read(|tables| tables.jobs.get(&key).cloned())
+    }
+
+    fn ended(
+        &self,
+        process: (&str, &str),
+        until: Timestamp,
+        after: Option<(Timestamp, InstanceKey)>,
+        limit: usize,
+    ) -> Result<Vec<EndedRow>, Error> {
+        self.read(|tables| tables.ended(process, until, after, limit))
+    }
+
+    fn ended_beyond(
+        &self,
+        process: (&str, &str),
+        keep: usize,
+    ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
+        self.read(|tables| tables.ended_beyond(process, keep))
+    }
+
+    fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
+        self.read(|tables| tables.next_ended_process(after))
+    }
+
+    fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
+        self.read(|tables| tables.forgotten.get(&instance).cloned())
+    }
+
+    fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
+        self.read(|tables| {
+            let is_open = |row: &&OperationRow| row.ended_at.is_none();
+            tables.operations.values().filter(is_open).cloned().collect()
+        })
     }
 
     fn is_lasting(&self) -> bool {

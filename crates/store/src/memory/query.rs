@@ -9,6 +9,7 @@ use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey
 use super::MemoryStore;
 use crate::Queries;
 use crate::error::Error;
+use crate::forget::{OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionFilter, DefinitionKind, DefinitionRow, IncidentFilter, IncidentRow,
     InstanceFilter, InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
@@ -129,6 +130,29 @@ impl Queries for MemoryStore {
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
         self.read(|tables| tables.dead_letters.get(&key).cloned())
+    }
+
+    fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
+        self.read(|tables| {
+            newest_first(&tables.operations, page.after)
+                .take(page.limit)
+                .cloned()
+                .collect()
+        })
+    }
+
+    fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
+        self.read(|tables| tables.operations.get(&key).cloned())
+    }
+
+    fn operation_items(
+        &self,
+        operation: u64,
+        outcome: Option<&str>,
+        after: Option<InstanceKey>,
+        limit: usize,
+    ) -> Result<Vec<OperationItemRow>, Error> {
+        self.read(|tables| tables.operation_items(operation, outcome, after, limit))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

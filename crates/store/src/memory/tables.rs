@@ -10,6 +10,7 @@ use tidegate_model::{
 };
 
 use crate::Activation;
+use crate::forget::{ForgottenRow, OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow,
     StimulusRow, StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
@@ -20,6 +21,7 @@ pub(super) struct Instance {
     pub row: InstanceRow,
     pub state: Option<Vec<u8>>,
     pub state_revision: u64,
+    pub trimmed: u64,
 }
 
 /// A message in the buffer, its payload read once.
@@ -59,6 +61,9 @@ pub(super) struct Tables {
     pub definitions: BTreeMap<DefinitionKey, DefinitionRow>,
     pub values: BTreeMap<String, Value>,
     pub audit: BTreeMap<u64, AuditRow>,
+    pub forgotten: BTreeMap<InstanceKey, ForgottenRow>,
+    pub operations: BTreeMap<u64, OperationRow>,
+    pub operation_items: BTreeMap<(u64, InstanceKey), OperationItemRow>,
 }
 
 impl Tables {
@@ -80,6 +85,7 @@ impl Tables {
             row: instance.row.clone(),
             state: instance.state.clone(),
             journal: self.journal.range(from).map(|(_, row)| row.clone()).collect(),
+            trimmed: instance.trimmed,
         })
     }
 

@@ -9,7 +9,8 @@ use tidegate_model::InstanceKey;
 use super::error::{Stop, Trouble};
 use super::totals::Totals;
 use super::{
-    audit, dead_letter, definition, instance, job, journal, message, queue, signal, task, timer, value,
+    audit, dead_letter, definition, forget, instance, job, journal, message, operation, queue, signal, task,
+    timer, value,
 };
 use crate::commit::{Commit, Expect, Outcome, Refusal, Write};
 use crate::error::{Error, ErrorKind};
@@ -20,6 +21,7 @@ pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Re
     for expect in &commit.expect {
         check(conn, expect)?;
     }
+    check_fences(conn, commit)?;
     let mut instance_writes = commit
         .writes
         .iter()
@@ -62,6 +64,7 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
             version,
         } if definition::highest_version(conn, process_id, tenant)? >= *version => Refusal::VersionTaken,
         Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
+        Expect::Forgettable(instances) => return forget::check(conn, instances),
         Expect::Stimulus(_)
         | Expect::DeadLetter(_)
         | Expect::Lease { .. }
@@ -71,6 +74,18 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
         }
     };
     Err(Stop::Refused(refusal))
+}
+
+/// A key that was forgotten is not created again while its fence stands.
+fn check_fences(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
+    for write in &commit.writes {
+        if let Write::CreateInstance { row, .. } = write
+            && forget::is_fenced(conn, row.key)?
+        {
+            return Err(Stop::Refused(Refusal::InstanceForgotten(row.key)));
+        }
+    }
+    Ok(())
 }
 
 fn check_revisions(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
@@ -150,6 +165,8 @@ fn apply(
         }
         Write::OpenJob(row) => job::open(conn, row)?,
         Write::ReportJob(key) => job::report(conn, *key)?,
+        Write::WithholdJob(key) => job::withhold(conn, *key)?,
+        Write::OfferJob(key) => job::offer(conn, *key)?,
         Write::CloseJob(key) => job::close(conn, *key)?,
         Write::LeaseJobs(request) => job::lease(conn, request, outcome)?,
         Write::OpenUserTask(row) => task::open(conn, row)?,
@@ -172,6 +189,16 @@ fn apply(
         } => value::set(conn, key, value, *expires_at)?,
         Write::RemoveValue(key) => value::remove(conn, key)?,
         Write::Audit(row) => audit::append(conn, row)?,
+        Write::ForgetInstances(request) => forget::forget(conn, totals, request, outcome)?,
+        Write::SweepForgotten { now, limit } => forget::sweep(conn, *now, *limit, outcome)?,
+        Write::TrimJournal {
+            instance,
+            up_to,
+            limit,
+        } => forget::trim(conn, *instance, *up_to, *limit, outcome)?,
+        Write::PutOperation(row) => operation::put(conn, row)?,
+        Write::PutOperationItem(row) => operation::put_item(conn, row)?,
+        Write::RemoveOperation { key, limit } => operation::remove(conn, *key, *limit, outcome)?,
     }
     Ok(())
 }

@@ -158,7 +158,7 @@ pub(super) fn is_live(conn: &Connection, key: InstanceKey) -> Result<bool, Troub
 /// The row, the state and the journal after it. The caller reads them in one transaction.
 pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredInstance>, Trouble> {
     let mut statement = conn.prepare_cached(&format!(
-        "SELECT {COLUMNS}, state_revision, is_split, state FROM instances WHERE key = ?1"
+        "SELECT {COLUMNS}, state_revision, is_split, state, trimmed FROM instances WHERE key = ?1"
     ))?;
     let found = statement
         .query_row(params![key.get() as i64], |row| {
@@ -168,10 +168,11 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
                 row.get::<_, i64>(15)? as u64,
                 row.get::<_, bool>(16)?,
                 state,
+                row.get::<_, i64>(18)? as u64,
             ))
         })
         .optional()?;
-    let Some((row, state_revision, is_split, mut state)) = found else {
+    let Some((row, state_revision, is_split, mut state, trimmed)) = found else {
         return Ok(None);
     };
     if is_split {
@@ -186,7 +187,12 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
         }
     }
     let journal = journal::after(conn, key, state_revision, usize::MAX)?;
-    Ok(Some(StoredInstance { row, state, journal }))
+    Ok(Some(StoredInstance {
+        row,
+        state,
+        journal,
+        trimmed,
+    }))
 }
 
 pub(super) fn get(conn: &Connection, key: InstanceKey) -> Result<Option<InstanceRow>, Trouble> {

@@ -12,6 +12,8 @@ use crate::row::{JobRow, JobState, LeaseRequest};
 const AVAILABLE: u8 = 0;
 const LEASED: u8 = 1;
 const REPORTED: u8 = 2;
+const WITHHELD: u8 = 3;
+const LEASED_WITHHELD: u8 = 4;
 
 const COLUMNS: &str = "key, instance, definition, process_id, tenant, element_id, job_type, headers, variables, \
                        retries, state, not_before, worker, lease_token, lease_until";
@@ -37,6 +39,8 @@ pub(super) fn open(conn: &Connection, row: &JobRow) -> Result<(), Trouble> {
             JobState::Available => AVAILABLE,
             JobState::Leased => LEASED,
             JobState::Reported => REPORTED,
+            JobState::Withheld => WITHHELD,
+            JobState::LeasedWithheld => LEASED_WITHHELD,
         },
         row.not_before.as_ms(),
         row.worker,
@@ -52,6 +56,22 @@ pub(super) fn report(conn: &Connection, key: ElementInstanceKey) -> Result<(), T
     Ok(())
 }
 
+pub(super) fn withhold(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+    conn.prepare_cached(
+        "UPDATE jobs SET state = CASE state WHEN 0 THEN 3 ELSE 4 END WHERE key = ?1 AND (state = 0 OR state = 1)",
+    )?
+    .execute(params![key.get() as i64])?;
+    Ok(())
+}
+
+pub(super) fn offer(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+    conn.prepare_cached(
+        "UPDATE jobs SET state = CASE state WHEN 3 THEN 0 ELSE 1 END WHERE key = ?1 AND (state = 3 OR state = 4)",
+    )?
+    .execute(params![key.get() as i64])?;
+    Ok(())
+}
+
 pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM jobs WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
@@ -61,7 +81,9 @@ pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Tr
 /// True if the job is leased with this token, and no outcome was reported yet.
 pub(super) fn is_leased(conn: &Connection, key: ElementInstanceKey, token: &str) -> Result<bool, Trouble> {
     Ok(conn
-        .prepare_cached("SELECT 1 FROM jobs WHERE key = ?1 AND state = 1 AND lease_token = ?2")?
+        .prepare_cached(
+            "SELECT 1 FROM jobs WHERE key = ?1 AND (state = 1 OR state = 4) AND lease_token = ?2",
+        )?
         .exists(params![key.get() as i64, token])?)
 }
 
@@ -134,6 +156,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
             AVAILABLE => JobState::Available,
             LEASED => JobState::Leased,
             REPORTED => JobState::Reported,
+            WITHHELD => JobState::Withheld,
+            LEASED_WITHHELD => JobState::LeasedWithheld,
             other => return Err(rusqlite::Error::IntegralValueOutOfRange(10, i64::from(other))),
         },
         not_before: Timestamp::from_ms(row.get(11)?),

@@ -10,6 +10,7 @@ mod commit;
 mod dead_letter;
 mod definition;
 mod error;
+mod forget;
 mod instance;
 mod job;
 mod journal;
@@ -17,6 +18,7 @@ mod lock;
 mod message;
 mod migrate;
 mod open;
+mod operation;
 mod query;
 mod queue;
 mod readers;
@@ -44,6 +46,7 @@ use self::transaction::Writer;
 use self::writer::Inbox;
 use crate::commit::Batch;
 use crate::error::{Error, ErrorKind};
+use crate::forget::{EndedRow, ForgottenRow, OperationRow};
 use crate::row::{DefinitionRow, InstanceRow, JobRow, Page, StimulusRow, StoredInstance, TimerRow};
 use crate::{Activation, Store};
 
@@ -211,6 +214,37 @@ impl Store for SqliteStore {
 
     fn job(&self, key: ElementInstanceKey) -> Result<Option<JobRow>, Error> {
         self.inner.read(|conn| job::get(conn, key))
+    }
+
+    fn ended(
+        &self,
+        process: (&str, &str),
+        until: Timestamp,
+        after: Option<(Timestamp, InstanceKey)>,
+        limit: usize,
+    ) -> Result<Vec<EndedRow>, Error> {
+        self.inner
+            .read(|conn| forget::ended(conn, process, until, after, limit))
+    }
+
+    fn ended_beyond(
+        &self,
+        process: (&str, &str),
+        keep: usize,
+    ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
+        self.inner.read(|conn| forget::ended_beyond(conn, process, keep))
+    }
+
+    fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
+        self.inner.read(|conn| forget::next_ended_process(conn, after))
+    }
+
+    fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
+        self.inner.read(|conn| forget::get(conn, instance))
+    }
+
+    fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
+        self.inner.read(operation::open)
     }
 
     fn close(&self) {

@@ -3,9 +3,10 @@
 use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey, StimulusKey};
 
 use super::totals::Totals;
-use super::{SqliteStore, audit, dead_letter, definition, instance, journal, queue, task};
+use super::{SqliteStore, audit, dead_letter, definition, instance, journal, operation, queue, task};
 use crate::Queries;
 use crate::error::Error;
+use crate::forget::{OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionFilter, DefinitionRow, IncidentFilter, IncidentRow, InstanceFilter,
     InstanceRow, JournalRow, Page, QueueDepth, UserTaskFilter, UserTaskRow,
@@ -65,6 +66,25 @@ impl Queries for SqliteStore {
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
         self.inner.read(|conn| dead_letter::get(conn, key))
+    }
+
+    fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
+        self.inner.read(|conn| operation::list(conn, page))
+    }
+
+    fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
+        self.inner.read(|conn| operation::get(conn, key))
+    }
+
+    fn operation_items(
+        &self,
+        operation: u64,
+        outcome: Option<&str>,
+        after: Option<InstanceKey>,
+        limit: usize,
+    ) -> Result<Vec<OperationItemRow>, Error> {
+        self.inner
+            .read(|conn| operation::items(conn, operation, outcome, after, limit))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {

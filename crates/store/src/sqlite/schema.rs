@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5464_4774;
 
 /// Schema steps; step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS];
+pub(super) const STEPS: &[&str] = &[FIRST, TASK_DETAILS, SENDERS, FORGETTING];
 
 /// `meta` holds what each transaction brings up to date once: the fence, the key marks and the totals that
 /// would otherwise have to be counted.
@@ -225,3 +225,38 @@ ALTER TABLE user_tasks ADD COLUMN details TEXT NOT NULL DEFAULT '{}';
 
 /// Who sent a message that waits, encoded.
 const SENDERS: &str = "ALTER TABLE messages ADD COLUMN sender BLOB;";
+
+/// Forgetting and retention: what has ended by its end, everything of an instance by its instance, what was forgotten, and
+/// operations on many. Indexes by instance grow at their right edge, since keys do.
+const FORGETTING: &str = "
+ALTER TABLE instances ADD COLUMN trimmed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX instances_ended ON instances (process_id, tenant, ended_at, key) WHERE ended_at IS NOT NULL;
+CREATE INDEX timers_by_instance ON timers (instance) WHERE instance IS NOT NULL;
+CREATE INDEX subscriptions_by_instance ON subscriptions (instance);
+CREATE INDEX jobs_by_instance ON jobs (instance);
+
+CREATE TABLE forgotten (
+    instance INTEGER PRIMARY KEY,
+    definition INTEGER NOT NULL,
+    sub_status INTEGER NOT NULL,
+    forgotten_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    journal INTEGER NOT NULL
+) STRICT;
+CREATE INDEX forgotten_by_expiry ON forgotten (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX forgotten_going ON forgotten (instance) WHERE journal = 1;
+
+CREATE TABLE operations (
+    key INTEGER PRIMARY KEY,
+    ended_at INTEGER,
+    body TEXT NOT NULL
+) STRICT;
+CREATE INDEX operations_open ON operations (key) WHERE ended_at IS NULL;
+CREATE TABLE operation_items (
+    operation INTEGER NOT NULL,
+    instance INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT,
+    PRIMARY KEY (operation, instance)
+) STRICT, WITHOUT ROWID;
+";

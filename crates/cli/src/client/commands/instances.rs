@@ -1,11 +1,9 @@
 //! Process instances.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::{body, milliseconds, show, variables};
-use crate::args::{Call, Cancel, Instances, KeyOnly, Start};
+use crate::args::{Call, Instances, InstancesAction, KeyOnly, Start};
 use crate::client::http::{Client, Failure};
 use crate::client::print::{cell, fields, list};
 use crate::terminal;
@@ -55,18 +53,14 @@ pub async fn start(call: Call<Start>) -> Result<(), Failure> {
 
 pub async fn instances(call: Call<Instances>) -> Result<(), Failure> {
     let request = call.request;
+    let client = Client::new(&call.connection)?;
+    if let Some(InstancesAction::Export(export)) = request.action {
+        let path = ["process-instances", "export"];
+        return client.stream(&path, &export.which.query(), terminal::raw).await;
+    }
     let mut query = vec![("limit", request.limit.to_string())];
-    let given = [
-        ("status", request.status),
-        ("subStatus", request.sub_status),
-        ("processId", request.process_id),
-        ("businessKey", request.business_key),
-        ("hasIncident", request.has_incident.then(|| "true".to_owned())),
-    ];
-    query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    let answer = Client::new(&call.connection)?
-        .get(&["process-instances"], &query)
-        .await?;
+    query.extend(request.which.query());
+    let answer = client.get(&["process-instances"], &query).await?;
     let columns = [
         ("instance", "instanceKey"),
         ("process", "processId"),
@@ -106,7 +100,7 @@ pub async fn instance(call: Call<KeyOnly>) -> Result<(), Failure> {
     })
 }
 
-fn instance_fields(value: &Value) {
+pub(super) fn instance_fields(value: &Value) {
     fields(
         value,
         [
@@ -153,13 +147,4 @@ pub async fn history(call: Call<KeyOnly>) -> Result<(), Failure> {
         ("payload", "payload"),
     ];
     show(call.connection.output, &answer, |value| list(value, columns))
-}
-
-pub async fn cancel(call: Call<Cancel>) -> Result<(), Failure> {
-    let request_body = body([("reason", call.request.reason.map(Value::from))]);
-    let path = ["process-instances", &call.request.key, "cancel"];
-    let answer = Client::new(&call.connection)?
-        .post(&path, &request_body, Duration::ZERO)
-        .await?;
-    show(call.connection.output, &answer, instance_fields)
 }

@@ -1,0 +1,11 @@
+//! Control of one instance: suspend, let go, cancel; why it does not move; and all of it at once.
+
+#[path = "control/cancel.rs"]
+mod cancel;
+#[path = "control/hold.rs"]
+mod hold;
+#[path = "control/race.rs"]
+mod race;
+mod support;
+#[path = "control/why.rs"]
+mod why;
