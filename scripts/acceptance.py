@@ -32,6 +32,10 @@ SECTIONS = {
     "B": ("Stimulus queue", 9),
     "L": ("Shells", 7),
     "A": ("Administration", 9),
+    "N": ("Instance control", 9),
+    "E": ("Engine life cycle", 12),
+    "F": ("Discovery, forget, versions, starters", 11),
+    "O": ("Observation", 5),
 }
 # The field cases, by theme.
 CASES = {
@@ -44,12 +48,13 @@ CASES = {
     "Timers, schedules, clocks": [87, 88, 90, 91, 92, 94, 96, 98, 100],
     "Storage faults": [118, 120, 122, 124, 125],
     "Cancel, terminate, delete": [126, 127, 129, 130, 131, 133],
+    "Versions, deploy, migration": [174, 175, 176, 179, 180],
     "Retention, memory, metrics": [182, 183, 184, 185, 186],
     "Tenants, authorisation, audit": [189, 191, 192, 194, 196, 197, 198],
 }
 # What a later issue closes, by the issue's name.
 LATER = {
-    "instance control": ["R10", 44, 58, 59, 70, 73, 76, 77, 126, 127, 197],
+    "instance control": [44, 58, 59, 197],
     "ingress: schedules and brokers": [81, 87, 90, 91, 92, 96, 98, 100],
     "fleet: several nodes and the cluster scope": ["R06", "D18", 14, 46, 48, 54, 60, 189],
     "operations: images, packages, metrics": [12, 82],

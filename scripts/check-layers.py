@@ -31,6 +31,7 @@ MAY_USE = {
     "tidegate-script": {"tidegate"},
     "tidegate-cli": {"tidegate", "tidegate-script", "tidegate-server"},
     "tidegate-bench": {"tidegate"},
+    "tidegate-examples": {"tidegate"},
     "tidegate-fuzz": {
         "tidegate",
         "tidegate-bpmn",
@@ -51,10 +52,11 @@ MAY_USE = {
     "tidegate-sim": {"tidegate"},
 }
 # Nothing may depend on these, in tests neither.
-FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-fuzz", "tidegate-guard", "tidegate-sim"}
-# Crates that only these parts may depend on; the fuzzer calls the router in its own process.
+FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-examples", "tidegate-fuzz", "tidegate-guard", "tidegate-sim"}
+# Crates that only these parts may depend on. The examples are programs of somebody who has axum already, and the
+# fuzzer calls the router in its own process.
 ONLY = {
-    "axum": {"tidegate-fuzz", "tidegate-server"},
+    "axum": {"tidegate-examples", "tidegate-fuzz", "tidegate-server"},
     "hyper": {"tidegate-server"},
     "hyper-util": {"tidegate-server"},
     "tower": {"tidegate-fuzz", "tidegate-server"},

@@ -2,6 +2,7 @@
 
 mod many;
 mod operate;
+mod repair;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use many::*;
 pub use operate::*;
+pub use repair::*;
 
 use crate::serve::ServeArguments;
 
@@ -157,10 +159,24 @@ pub enum ClientCommand {
     Message(Call<Message>),
     /// List process definitions.
     Definitions(Call<Nothing>),
+    /// Unregister a process definition: the version before it becomes the newest again.
+    Unregister(Call<Unregister>),
+    /// List the start events that create instances by themselves.
+    Starters(Call<Nothing>),
     /// List open incidents.
     Incidents(Call<Nothing>),
     /// Retry what an incident stopped.
     Retry(Call<Retry>),
+    /// Correct variables and retry what an incident stopped, as one step.
+    Resolve(Call<Resolve>),
+    /// Change variables of an instance.
+    SetVariables(Call<SetVariables>),
+    /// Move the tokens of an instance, or show what that would do.
+    Modify(Box<Call<Modify>>),
+    /// Change an instance to another version of its process, or show what that would do.
+    Migrate(Call<Migrate>),
+    /// Find out which live instances could change to a definition, and what stands in the way of the others.
+    MigrationCheck(Call<MigrationCheck>),
     /// List open user tasks.
     Tasks(Call<Nothing>),
     /// Complete a user task.
@@ -198,6 +214,41 @@ pub struct Deploy {
     /// The files.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Unregister {
+    /// The definition's key.
+    pub key: String,
+    /// What becomes of its live instances.
+    #[arg(long, value_enum, default_value_t)]
+    pub instances: LiveInstances,
+    /// How long to wait for them.
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, default_value = "30s")]
+    pub timeout: std::time::Duration,
+}
+
+/// What becomes of the live instances of a definition that is unregistered.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub enum LiveInstances {
+    /// They go on, on their own version.
+    #[default]
+    Keep,
+    /// They go on, and their ends are waited for.
+    Wait,
+    /// They are cancelled.
+    Cancel,
+}
+
+impl LiveInstances {
+    /// The word of the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Wait => "wait",
+            Self::Cancel => "cancel",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

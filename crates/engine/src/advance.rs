@@ -55,6 +55,7 @@ fn decide_into(
         Step::Leave(key) => turn.leave(key),
         Step::Next(key) => turn.next(key),
         Step::Call(key) => turn.again(key),
+        Step::EnterScope(key) => turn.enter_scope(key),
         Step::CloseScope(scope) => turn.close_scope(scope),
         Step::Listen(scope) => turn.listen(scope),
         Step::Arm { owner, event, except } => turn.arm_again(owner, event, except),
@@ -101,6 +102,19 @@ pub fn advance(
         &mut decision,
     )?;
     events.push(Event::Caused { time: now, cause });
+    follow(definition, instance, decision, now, keys, events, effects)
+}
+
+/// Applies a decision and what follows from it, to rest.
+pub(crate) fn follow(
+    definition: &Definition,
+    instance: &mut Instance,
+    mut decision: Decision,
+    now: Timestamp,
+    keys: &mut KeyGenerator,
+    events: &mut Vec<Event>,
+    effects: &mut Vec<Effect>,
+) -> Result<(), Rejection> {
     let mut queue = VecDeque::with_capacity(8);
     // Scopes in which something moved since their late joins were last asked.
     let mut moved = BTreeSet::new();
@@ -196,6 +210,7 @@ fn counted(definition: &Definition, instance: &Instance, step: &Step) -> Option<
         | Step::Leave(_)
         | Step::Next(_)
         | Step::Call(_)
+        | Step::EnterScope(_)
         | Step::CloseScope(_)
         | Step::Listen(_)
         | Step::Arm { .. }
@@ -211,7 +226,10 @@ fn counted(definition: &Definition, instance: &Instance, step: &Step) -> Option<
 
 /// The scope in which `event` moves or ends a token, seen from the state before it.
 fn place_of(before: &Instance, event: &Event) -> Option<ElementInstanceKey> {
-    if let Event::SequenceFlowTaken { scope, .. } | Event::TokensRemoved { scope } = event {
+    if let Event::SequenceFlowTaken { scope, .. }
+    | Event::TokensRemoved { scope }
+    | Event::TokensTaken { scope, .. } = event
+    {
         Some(*scope)
     } else if let Event::ElementCompleted { key, .. }
     | Event::ElementTerminated { key, .. }

@@ -440,6 +440,18 @@ pub fn apply(definition: &Definition, instance: &mut Instance, event: &Event) {
                 state.ad_hoc = Some(ALL_BEGUN);
             }
         }
+        Event::Migrated {
+            from,
+            elements,
+            flows,
+            ..
+        } => instance.carry_over(*from, elements, flows),
+        Event::TokensTaken { scope, flow, count } => {
+            instance.change_tokens(*scope, |scope| {
+                scope.take(*flow, *count);
+            });
+        }
+        Event::ScopeEntered { key, .. } => stage(instance, *key, Stage::Running),
     }
 }
 

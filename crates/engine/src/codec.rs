@@ -241,6 +241,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::AdHocProgressed { key, .. }
         | Event::CompensationKept { key, .. }
         | Event::CompensationDetached { key, .. }
+        | Event::ScopeEntered { key, .. }
         | Event::AdHocClosed { key, .. } => key.0,
         Event::TimerArmed { owner, .. }
         | Event::TimerFired { owner, .. }
@@ -254,6 +255,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::WaitsClosed { owner, .. } => owner.0,
         Event::SequenceFlowTaken { scope, .. }
         | Event::TokensRemoved { scope }
+        | Event::TokensTaken { scope, .. }
         | Event::VariablesSet { scope, .. }
         | Event::CompensationEnded { scope, .. } => scope.0,
         Event::IncidentRaised { incident, .. } | Event::IncidentResolved { incident } => incident.0,
@@ -265,6 +267,7 @@ fn first_key(event: &Event) -> Option<u64> {
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::HistoryTrimmed { .. }
+        | Event::Migrated { .. }
         | Event::InstanceHeld { .. }
         | Event::InstanceReleased { .. }
         | Event::CancelRequested { .. } => 0,

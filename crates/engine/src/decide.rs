@@ -8,6 +8,7 @@ mod error;
 mod escalation;
 mod event;
 mod join;
+mod modify;
 mod token;
 mod turn;
 
@@ -41,6 +42,8 @@ pub enum Step {
     Next(ElementInstanceKey),
     /// A call activity calls once more.
     Call(ElementInstanceKey),
+    /// A sub-process in which something was begun from outside: what surrounds its content begins too.
+    EnterScope(ElementInstanceKey),
     /// A scope may have ended.
     CloseScope(ElementInstanceKey),
     /// A scope begins to listen for the starts of its event sub-processes.

@@ -134,8 +134,8 @@ pub enum StarterTrigger {
     Message(Arc<str>),
     /// A signal of this name.
     Signal(Arc<str>),
-    /// A due timer; see [`Definition::next_start_timer`].
-    Timer,
+    /// A due timer, with what the model says of it; see [`Definition::next_start_timer`].
+    Timer(Arc<str>),
 }
 
 impl Definition {

@@ -150,6 +150,10 @@ pub(crate) fn closed_by(
         | Event::AdHocProgressed { .. }
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
+        // What changes with the version is told by whoever brings it about.
+        | Event::Migrated { .. }
+        | Event::TokensTaken { .. }
+        | Event::ScopeEntered { .. }
         | Event::CompensationDetached { .. } => {}
     }
 }
@@ -276,6 +280,10 @@ pub(crate) fn opened_by(definition: &Definition, after: &Instance, event: &Event
         | Event::CompensationKept { .. }
         | Event::AdHocClosed { .. }
         | Event::CompensationDetached { .. }
+        // What changes with the version is told by whoever brings it about.
+        | Event::Migrated { .. }
+        | Event::TokensTaken { .. }
+        | Event::ScopeEntered { .. }
         | Event::InstanceReleased { .. } => {}
     }
 }

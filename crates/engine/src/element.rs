@@ -305,7 +305,7 @@ impl Trigger {
     /// How it creates an instance. A condition does not: nobody looks at it while there is no instance.
     pub(crate) fn starter(&self) -> Option<StarterTrigger> {
         Some(match self {
-            Self::Timer(_) => StarterTrigger::Timer,
+            Self::Timer(timer) => StarterTrigger::Timer(timer.written().clone()),
             Self::Message(message) => StarterTrigger::Message(message.name.literal()?.clone()),
             Self::Signal(signal) => StarterTrigger::Signal(signal.name.literal()?.clone()),
             Self::Condition(_) => StarterTrigger::None,

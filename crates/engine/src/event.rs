@@ -6,8 +6,8 @@
 use minicbor::{Decode, Encode};
 use tidegate_model::effect::Binding;
 use tidegate_model::{
-    Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, Interruption,
-    Json, MessageKey, TaskDetails, Timestamp, Variables,
+    Cancellation, Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey,
+    Interruption, Json, MessageKey, TaskDetails, Timestamp, Variables,
 };
 
 use crate::codec::Base;
@@ -818,6 +818,46 @@ pub enum Event {
     /// No more activities of an ad-hoc sub-process begin.
     #[n(71)]
     AdHocClosed {
+        /// The sub-process's instance.
+        #[cbor(n(0), with = "crate::codec::key")]
+        key: ElementInstanceKey,
+        /// The element.
+        #[n(1)]
+        element: ElementIndex,
+    },
+    /// The instance changed to another version of its process. Elements and flows of the events behind it are those of
+    /// that version.
+    #[n(94)]
+    Migrated {
+        /// The definition it had.
+        #[n(0)]
+        from: DefinitionKey,
+        /// The definition that it has now.
+        #[n(1)]
+        to: DefinitionKey,
+        /// Each element that something of the instance stands on, and what it is now, in order.
+        #[n(2)]
+        elements: Vec<(ElementIndex, ElementIndex)>,
+        /// Likewise each flow.
+        #[n(3)]
+        flows: Vec<(FlowIndex, FlowIndex)>,
+    },
+    /// An operator took tokens off a flow.
+    #[n(95)]
+    TokensTaken {
+        /// The scope.
+        #[cbor(n(0), with = "crate::codec::key")]
+        scope: ElementInstanceKey,
+        /// The flow.
+        #[n(1)]
+        flow: FlowIndex,
+        /// How many.
+        #[n(2)]
+        count: u32,
+    },
+    /// An operator had something begin inside a sub-process, which therefore begins without its start event.
+    #[n(96)]
+    ScopeEntered {
         /// The sub-process's instance.
         #[cbor(n(0), with = "crate::codec::key")]
         key: ElementInstanceKey,

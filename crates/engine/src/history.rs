@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_model::{Cause, ElementIndex, ElementInstanceKey, Timestamp};
+use tidegate_model::{Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Timestamp};
 
 use crate::definition::{Definition, FlowIndex};
 use crate::event::{Event, Resume};
@@ -27,8 +27,19 @@ pub struct HistoryItem {
     pub payload: Value,
 }
 
-/// Reads events, of which the first has the place `first` in the journal.
+/// Reads events of one definition, of which the first has the place `first` in the journal.
 pub fn history(definition: &Definition, events: &[Event], first: u64) -> Vec<HistoryItem> {
+    history_across(definition, events, first, &|_| None)
+}
+
+/// Reads events among which the instance may change its definition. `definition` is the one that was in force
+/// then; `later` gives those to which the instance changes among these events.
+pub fn history_across<'a>(
+    mut definition: &'a Definition,
+    events: &[Event],
+    first: u64,
+    later: &dyn Fn(DefinitionKey) -> Option<&'a Definition>,
+) -> Vec<HistoryItem> {
     let mut items = Vec::with_capacity(events.len());
     let (mut time, mut cause, mut sequence) = (Timestamp::default(), Cause::Engine, first);
     for event in events {
@@ -40,6 +51,9 @@ pub fn history(definition: &Definition, events: &[Event], first: u64) -> Vec<His
             time = *new_time;
             cause.clone_from(new_cause);
             continue;
+        }
+        if let Event::Migrated { to, .. } = event {
+            definition = later(*to).unwrap_or(definition);
         }
         let line = line(definition, event);
         let id = |element: ElementIndex| {
@@ -393,6 +407,15 @@ fn line(definition: &Definition, event: &Event) -> Line {
         Event::WaitsClosed { owner, element } => of_element("WaitsClosed", *owner, *element, json!({})),
         Event::GatewayOpened { key, element } => of_element("GatewayOpened", *key, *element, json!({})),
         Event::GatewayReset { key, element } => of_element("GatewayReset", *key, *element, json!({})),
+        Event::Migrated { from, to, .. } => of_instance(
+            "Migrated",
+            json!({ "fromDefinitionKey": from, "toDefinitionKey": to }),
+        ),
+        Event::TokensTaken { scope, flow, count } => Line {
+            key: Some(*scope),
+            ..of_instance("TokensTaken", json!({ "flowId": flow_id(*flow), "count": count }))
+        },
+        Event::ScopeEntered { key, element } => of_element("ScopeEntered", *key, *element, json!({})),
         Event::InstanceHeld { hold } => {
             let payload = hold.as_ref().and_then(|hold| serde_json::to_value(hold).ok());
             of_instance("InstanceHeld", payload.unwrap_or_else(|| json!({})))

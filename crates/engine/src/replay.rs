@@ -22,9 +22,29 @@ pub fn replay(definition: &Definition, instance: &mut Instance, row: &[u8]) -> R
         if let Some((key, parent)) = place.activated {
             fits(instance, key, parent)?;
         }
+        if let Event::Migrated { elements, flows, .. } = &event {
+            lands(definition, elements, flows)?;
+        }
         apply(definition, instance, &event);
     }
     Ok(())
+}
+
+/// What an instance was carried over to is in the definition it has now.
+fn lands(
+    definition: &Definition,
+    elements: &[(ElementIndex, ElementIndex)],
+    flows: &[(FlowIndex, FlowIndex)],
+) -> Result<(), CorruptState> {
+    let elements = elements.iter().map(|(_, element)| Place {
+        element: Some(*element),
+        ..Place::default()
+    });
+    let flows = flows.iter().map(|(_, flow)| Place {
+        flow: Some(*flow),
+        ..Place::default()
+    });
+    elements.chain(flows).try_for_each(|place| place.check(definition))
 }
 
 /// What an event says of where it happened.
@@ -82,7 +102,7 @@ fn place(event: &Event) -> Place {
             activated: Some((*key, *parent)),
             ..Place::default()
         },
-        Event::SequenceFlowTaken { flow, .. } => Place {
+        Event::SequenceFlowTaken { flow, .. } | Event::TokensTaken { flow, .. } => Place {
             flow: Some(*flow),
             ..Place::default()
         },
@@ -134,7 +154,8 @@ fn place(event: &Event) -> Place {
         | Event::ActivityAbandoned { element, .. }
         | Event::CompensationKept { element, .. }
         | Event::CompensationDetached { element, .. }
-        | Event::AdHocClosed { element, .. } => Place {
+        | Event::AdHocClosed { element, .. }
+        | Event::ScopeEntered { element, .. } => Place {
             element: Some(*element),
             ..Place::default()
         },
@@ -147,6 +168,7 @@ fn place(event: &Event) -> Place {
         | Event::WorkflowInterrupted { .. }
         | Event::CrashRecovered { .. }
         | Event::InstanceHeld { .. }
+        | Event::Migrated { .. }
         | Event::HistoryTrimmed { .. }
         | Event::CancelRequested { .. }
         | Event::InstanceReleased { .. }

@@ -1,6 +1,7 @@
 //! The whole live state of one instance.
 
 mod bytes;
+mod carry;
 mod completed;
 mod control;
 mod element;

@@ -10,8 +10,8 @@ use tidegate_engine::{
 };
 use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{
-    CommandKind, Effect, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Json, MessageKey,
-    Variables,
+    Beginning, CommandKind, Effect, ElementIndex, ElementInstanceKey, Ending, IncidentKey, InstanceKey, Json,
+    MessageKey, Modification, Obstacle, Place, Rejection, Variables,
 };
 
 /// A small generator whose numbers depend on the seed alone.
@@ -690,9 +690,21 @@ fn random_models_keep_their_word() {
     let from = asked("TIDEGATE_RANDOM_FROM", 0);
     for seed in from..from + asked("TIDEGATE_RANDOM_MODELS", MODELS) {
         let told = Told(seed);
-        play(seed);
+        play(seed, false);
         std::mem::forget(told);
     }
+}
+
+#[test]
+fn random_repairs_keep_their_word() {
+    let mut repaired = 0;
+    let from = asked("TIDEGATE_RANDOM_FROM", 0);
+    for seed in from..from + asked("TIDEGATE_RANDOM_MODELS", MODELS / 4) {
+        let told = Told(seed);
+        repaired += play(seed, true);
+        std::mem::forget(told);
+    }
+    assert!(repaired > 20, "hardly one repair was possible");
 }
 
 /// Says which seed it was, if the test ends before.
@@ -708,8 +720,8 @@ impl Drop for Told {
     }
 }
 
-/// One random path through the random model of `seed`.
-fn play(seed: u64) {
+/// One random path through the random model of `seed`; with repairs, tokens move on it, and the version changes.
+fn play(seed: u64, repairs: bool) -> usize {
     let mut dice = Dice::new(seed);
     let xml = model(&mut dice);
     // Small limits: loops without an end meet them early, and cost the checks of every prefix little.
@@ -727,6 +739,16 @@ fn play(seed: u64) {
         "{:?}",
         compiled.diagnostics
     );
+    // Everything has another index there, and something more to wait for.
+    let more = "<process id='random' isExecutable='true'><subProcess id='more' triggeredByEvent='true'>\
+                <startEvent id='more_begin' isInterrupting='false'><timerEventDefinition><timeDuration>PT9H</timeDuration>\
+                </timerEventDefinition></startEvent></subProcess>";
+    let newer = xml.replacen("<process id='random' isExecutable='true'>", more, 1);
+    let newer = load_with("random.bpmn", newer.as_bytes(), &options);
+    let mut versions = [&newer.definitions[0], &compiled.definitions[0]]
+        .into_iter()
+        .cycle();
+    let mut repaired = 0;
     let mut host = Host::new(&compiled.definitions[0]);
     let mut variables = Variables::new();
     variables.set("n", Json::of(&dice.roll(4)));
@@ -737,13 +759,34 @@ fn play(seed: u64) {
         if host.instance.ended().is_some() || host.journal.len() > LONG_JOURNAL {
             break;
         }
-        let next = command(&host, &mut dice);
+        if repairs && dice.roll(8) == 0 {
+            let version = versions.next().expect("they go round");
+            let changed = host.migrate(version);
+            repaired += usize::from(changed.is_ok());
+            if let Err(Rejection::Obstructed(reasons)) = changed {
+                let compensates = |reason: &Obstacle| reason.code == "compensation-runs";
+                assert!(
+                    reasons.iter().all(compensates),
+                    "both have the same elements: {reasons:?}"
+                );
+                versions.next();
+            }
+        }
+        let next = match repairs && dice.roll(5) == 0 {
+            true => CommandKind::Modify(Box::new(modification(&host, &mut dice))),
+            false => command(&host, &mut dice),
+        };
+        if host.instance.ended().is_some() {
+            break;
+        }
         if let CommandKind::TriggerTimer { due_at, .. } = next {
             host.now = host.now.max(due_at.plus_ms(dice.roll(5_000) as i64));
         }
-        let _ = host.command(next);
+        let is_repair = matches!(next, CommandKind::Modify(_));
+        let done = host.command(next);
+        repaired += usize::from(is_repair && done.is_ok());
         // Where nothing is under way, tokens wait for each other: an instance is never stuck otherwise.
-        if host.instance.ended().is_none() && host.open().next().is_none() {
+        if !repairs && host.instance.ended().is_none() && host.open().next().is_none() {
             let tokens = host.instance.tokens(&host.definition);
             let waits = |token: &TokenView| token.state == TokenState::Waiting;
             assert!(tokens.iter().any(waits), "stuck: {tokens:?}");
@@ -751,6 +794,38 @@ fn play(seed: u64) {
     }
     host.check_journal();
     damage(&host, &mut dice);
+    repaired
+}
+
+/// Ends something that lives, and begins something anywhere.
+fn modification(host: &Host, dice: &mut Dice) -> Modification {
+    let tokens = host.instance.tokens(&host.definition);
+    let mut modification = Modification::default();
+    if !tokens.is_empty() {
+        let token = &tokens[dice.roll(tokens.len() as u64) as usize];
+        modification.end.push(match token.element_instance {
+            Some(key) if dice.roll(2) == 0 => Ending::Instance(key),
+            _ => Ending::Element(token.element_id.to_string()),
+        });
+    }
+    for _ in 0..dice.roll(3) {
+        let elements = host.definition.elements();
+        let id = elements[dice.roll(elements.len() as u64) as usize].id.to_string();
+        let flows = host.definition.flows();
+        let place = match dice.roll(3) {
+            0 => Place::After(id),
+            1 if !flows.is_empty() => {
+                Place::Flow(flows[dice.roll(flows.len() as u64) as usize].id.to_string())
+            }
+            _ => Place::Before(id),
+        };
+        modification.begin.push(Beginning {
+            place,
+            scope: None,
+            variables: Variables::new(),
+        });
+    }
+    modification
 }
 
 proptest! {

@@ -10,7 +10,8 @@ use tidegate_gate::{Closing, Entering, Gate, Registry};
 fn q03_q07_every_closing_says_what_it_admits_and_is_lifted_or_stays() {
     use Closing::{Drain, Pause, Starts};
     // closings, accepting, accepting starts, paused, draining, reason
-    let table: [(&[Closing], bool, bool, bool, bool, &str); 8] = [
+    type Row = (&'static [Closing], bool, bool, bool, bool, &'static str);
+    let table: [Row; 8] = [
         (&[], true, true, false, false, "None"),
         (&[Starts], true, false, false, false, "None"),
         (&[Pause], false, false, true, false, "AdministrativePause"),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
-    Timestamp, Variables,
+    Modification, Timestamp, Variables,
 };
 
 /// A command with its cause.
@@ -120,6 +120,19 @@ pub enum CommandKind {
         /// Tries to give the job; none gives one.
         retries: Option<u32>,
     },
+    /// Correct variables, and try what an incident stopped once more.
+    ResolveIncident {
+        /// The incident.
+        incident: IncidentKey,
+        /// Tries to give the job; none gives one.
+        retries: Option<u32>,
+        /// The scope of the variables; [`ElementInstanceKey::ROOT`] for the instance itself.
+        scope: ElementInstanceKey,
+        /// Their new values.
+        variables: Variables,
+    },
+    /// Move tokens.
+    Modify(Box<Modification>),
     /// Put an in-process job aside as an incident: it panicked, or kills the process again and again.
     QuarantineJob {
         /// The job.

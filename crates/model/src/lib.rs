@@ -11,6 +11,7 @@ pub mod document;
 pub mod effect;
 pub mod id;
 pub mod rejection;
+pub mod repair;
 pub mod status;
 pub mod stimulus;
 pub mod task;
@@ -27,6 +28,7 @@ pub use id::{
     MessageKey, StimulusKey,
 };
 pub use rejection::Rejection;
+pub use repair::{Beginning, Ending, Migration, Modification, Moved, Obstacle, Place, Plan, Planned};
 pub use status::{LifecycleState, Status, SubStatus};
 pub use stimulus::Stimulus;
 pub use task::TaskDetails;

@@ -1,6 +1,6 @@
 //! Why a command was refused by an instance.
 
-use crate::{ElementInstanceKey, IncidentKey, SubStatus};
+use crate::{ElementInstanceKey, IncidentKey, Obstacle, SubStatus};
 
 /// A command that does not fit the state. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +35,25 @@ pub enum Rejection {
     /// The element instance does not wait for this child (any more).
     #[error("element instance {0} does not wait for this child")]
     NoSuchChild(ElementInstanceKey),
+    /// The instance cannot be put right this way: every reason at once.
+    #[error("{}", told(.0))]
+    Obstructed(Vec<Obstacle>),
+}
+
+fn told(obstacles: &[Obstacle]) -> String {
+    /// Beyond this the list is for programs.
+    const SHOWN: usize = 5;
+    let mut text = String::from("the instance cannot be changed this way: ");
+    let shown: Vec<&str> = obstacles
+        .iter()
+        .take(SHOWN)
+        .map(|found| found.message.as_str())
+        .collect();
+    text.push_str(&shown.join("; "));
+    if obstacles.len() > SHOWN {
+        text.push_str(&format!("; and {} more", obstacles.len() - SHOWN));
+    }
+    text
 }
 
 impl Rejection {
@@ -51,6 +70,7 @@ impl Rejection {
             Self::NoSuchIncident(_) => "incident-not-found",
             Self::NoSuchScope(_) => "scope-not-found",
             Self::NoSuchChild(_) => "child-not-found",
+            Self::Obstructed(_) => "repair-obstructed",
         }
     }
 }

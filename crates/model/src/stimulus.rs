@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
-    Timestamp, Variables,
+    Migration, Modification, Timestamp, Variables,
 };
 
 /// Something that may start or move an instance, accepted but not executed yet.
@@ -132,6 +132,12 @@ pub enum Stimulus {
         /// Who changed them.
         #[n(2)]
         actor: String,
+        /// The scope; none for the instance itself.
+        #[n(3)]
+        scope: Option<ElementInstanceKey>,
+        /// The operator's own words.
+        #[n(4)]
+        reason: Option<String>,
     },
     /// An incident is to be tried again (`retry`) or was resolved by a person (`resolve`).
     #[n(6)]
@@ -243,6 +249,54 @@ pub enum Stimulus {
         #[n(1)]
         origins: Vec<InstanceKey>,
         /// Who let the caller go.
+        #[n(2)]
+        cause: Cause,
+    },
+    /// Correct variables, and try once more what an incident stopped.
+    #[n(90)]
+    ResolveIncident {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// The incident.
+        #[n(1)]
+        incident: IncidentKey,
+        /// Tries to give the job.
+        #[n(2)]
+        retries: Option<u32>,
+        /// The scope of the variables; none for the instance itself.
+        #[n(3)]
+        scope: Option<ElementInstanceKey>,
+        /// Their new values.
+        #[n(4)]
+        variables: Variables,
+        /// Who asked.
+        #[n(5)]
+        cause: Cause,
+    },
+    /// Move tokens of an instance.
+    #[n(91)]
+    Modify {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// How.
+        #[n(1)]
+        modification: Modification,
+        /// Who asked.
+        #[n(2)]
+        cause: Cause,
+    },
+    /// Change an instance to another version of its process.
+    #[n(92)]
+    Migrate {
+        /// The instance.
+        #[n(0)]
+        instance: InstanceKey,
+        /// Where to.
+        #[n(1)]
+        migration: Migration,
+        /// Who asked.
         #[n(2)]
         cause: Cause,
     },
@@ -365,7 +419,10 @@ impl Stimulus {
             | Self::Child { instance, .. }
             | Self::CancelChild { instance, .. }
             | Self::HoldChild { instance, .. }
-            | Self::ReleaseChild { instance, .. } => Some(*instance),
+            | Self::ReleaseChild { instance, .. }
+            | Self::ResolveIncident { instance, .. }
+            | Self::Modify { instance, .. }
+            | Self::Migrate { instance, .. } => Some(*instance),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_model::{
-    DefinitionKey, DeploymentKey, Diagnostic, ElementInstanceKey, InstanceKey, MessageKey, StimulusKey,
-    SubStatus, Timestamp, Variables,
+    DefinitionKey, DeploymentKey, Diagnostic, ElementInstanceKey, InstanceKey, MessageKey, Obstacle, Plan,
+    StimulusKey, SubStatus, Timestamp, Variables,
 };
 
 /// The default tenant.
@@ -320,4 +320,56 @@ pub struct Check {
     pub grade: Grade,
     /// Why it is not healthy.
     pub reason: Option<String>,
+}
+
+/// How an incident is resolved: with what is tried again.
+#[derive(Debug, Clone, Default)]
+pub struct Resolution {
+    /// Tries to give the job; none gives one.
+    pub retries: Option<u32>,
+    /// The scope of the variables; none for the instance itself.
+    pub scope: Option<ElementInstanceKey>,
+    /// New values, set before it is tried again.
+    pub variables: Variables,
+    /// Why, in the operator's own words.
+    pub reason: Option<String>,
+}
+
+/// A repair that was done, or waits for the gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repaired {
+    /// Whether it was done.
+    pub acceptance: Acceptance,
+    /// What it does, as planned on the instance as it was stored.
+    pub plan: Plan,
+}
+
+/// What stands in the way of a change of many instances to another version.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MigrationCheck {
+    /// The definition.
+    pub definition_key: DefinitionKey,
+    /// Its version.
+    pub version: u32,
+    /// Instances that have it already.
+    pub there_already: u64,
+    /// Instances that could change to it as they are now.
+    pub can_change: u64,
+    /// Those that could not.
+    pub obstructed: Vec<Obstructed>,
+    /// The last instance that was looked at, where there may be more behind it.
+    pub next: Option<InstanceKey>,
+}
+
+/// An instance that could not change to another version.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Obstructed {
+    /// The instance.
+    pub instance_key: InstanceKey,
+    /// The version it has.
+    pub version: u32,
+    /// Every reason.
+    pub reasons: Vec<Obstacle>,
 }

@@ -60,6 +60,7 @@ impl Shared {
     /// that could take it along.
     pub(crate) async fn write_audit(&self, row: AuditRow) {
         let text = log(&row);
+        self.observers.tell_audit(&row);
         if self.outbox.len() > 0 {
             // Behind those that wait: the trail keeps its order.
             return self.keep_audit(row);

@@ -16,15 +16,18 @@ use crate::deploy::diagnose;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::ingress::{self, IngressSource, Sources, timer};
-use crate::options::{Options, PausePersistence};
+use crate::life::{self, Engine, Life};
+use crate::options::{CommitPolicy, Options, PausePersistence};
 use crate::owner::{Message, Owner, Owners};
 use crate::pause::Pause;
 use crate::runtime::{Inner, Runtime};
 use crate::shared::{Shared, SharedParts};
+use crate::shutdown::Ending;
 use crate::tasks::Tasks;
 use crate::{audit, batch, janitor, recovery, retention, slots, spill};
 
 /// Collects what a runtime is made of.
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct Builder {
     store: Option<Arc<dyn Store>>,
@@ -60,6 +63,12 @@ impl Builder {
     /// How it behaves.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// When the work of a cycle is committed; [`Options::commit_policy`].
+    pub fn commit_policy(mut self, policy: CommitPolicy) -> Self {
+        self.options.commit_policy = policy;
         self
     }
 
@@ -134,6 +143,15 @@ impl Builder {
     /// # Errors
     /// An option is wrong (all of them are named), or the store cannot be used.
     pub async fn start(self) -> Result<Runtime, Error> {
+        life::start(self).await
+    }
+
+    /// An engine that is run later, and can be run again when its start has failed.
+    pub fn build(self) -> Engine {
+        Engine::new(self)
+    }
+
+    pub(crate) async fn activate(self, life: Arc<Life>) -> Result<Runtime, Error> {
         let wrong = self.options.validate();
         if !wrong.is_empty() {
             let all: Vec<String> = wrong.iter().map(|(key, text)| format!("{key}: {text}")).collect();
@@ -187,6 +205,7 @@ impl Builder {
             store,
             activities,
             tokio: tokio::runtime::Handle::current(),
+            life,
         }));
         shared
             .queue_depth
@@ -223,7 +242,13 @@ impl Builder {
             shared.switches.set_all(false);
         }
 
-        let tasks = Arc::new(Tasks::default());
+        let begun = Begun {
+            tasks: Arc::new(Tasks::default()),
+            owners: owners.clone(),
+            stop: CancellationToken::new(),
+            is_over: false,
+        };
+        let tasks = begun.tasks.clone();
         for index in 0..owners.count() {
             let owner = Owner::new(index, shared.clone(), owners.clone());
             owner.launch(&tasks).map_err(|error| {
@@ -238,13 +263,15 @@ impl Builder {
             Err(error) => Err(error),
         };
         if let Err(error) = queue {
-            // Nobody will have this runtime: its owners end with it.
-            owners.tell_all(|| Message::Stop);
-            tasks.join(shared.options.reserve()).await;
+            // No thread of a failed start is left behind.
+            let at_most = shared.options.reserve();
+            let tasks = begun.tasks.clone();
+            drop(begun);
+            tasks.join(at_most).await;
             return Err(error);
         }
         spill::take_up(&shared, &owners).await;
-        let stop = CancellationToken::new();
+        let stop = begun.stop.clone();
         let handle = shared.tokio.clone();
         tasks.spawn(
             &handle,
@@ -274,7 +301,9 @@ impl Builder {
             "retention",
             retention::run(shared.clone(), owners.clone(), stop.clone()),
         );
-        let drain = Arc::new(Drain::new(shared.clone(), owners.clone(), sources.clone()));
+        let drain = Drain::new(shared.clone(), owners.clone(), sources.clone(), tasks.clone());
+        let drain = Arc::new(drain);
+        begun.complete();
         let runtime = Runtime::new(Inner {
             shared,
             owners,
@@ -283,9 +312,33 @@ impl Builder {
             drain,
             tasks,
             stop,
+            ending: Ending::default(),
         });
         runtime.attach_sources(starts_paused);
         Ok(runtime)
+    }
+}
+
+/// An activation in progress: what it has begun ends with it if it fails.
+struct Begun {
+    tasks: Arc<Tasks>,
+    owners: Owners,
+    stop: CancellationToken,
+    is_over: bool,
+}
+
+impl Begun {
+    fn complete(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.stop.cancel();
+            self.owners.tell_all(|| Message::Stop);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::gate::Gate;
 use crate::parts::{Gates, Part};
@@ -23,6 +24,17 @@ pub(crate) struct Loaded {
     gates: [Gate; 2],
     /// The settings of its process id, and who is live where that is limited.
     pub(crate) process: Arc<Process>,
+    standing: AtomicU8,
+}
+
+/// Whether instances of a definition may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Standing {
+    Startable,
+    /// It is being unregistered: nothing begins, and nothing is decided yet.
+    Leaving,
+    Gone,
 }
 
 type Starts = HashMap<(Arc<str>, Arc<str>), Vec<(Arc<Loaded>, ElementIndex)>>;
@@ -31,6 +43,24 @@ impl Loaded {
     /// The narrow gates, in the order in which a permit passes them.
     pub(crate) fn gates(&self) -> [Option<&Gate>; 2] {
         [Some(&self.gates[0]), Some(&self.gates[1])]
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        match self.standing.load(Ordering::Acquire) {
+            0 => Standing::Startable,
+            1 => Standing::Leaving,
+            _ => Standing::Gone,
+        }
+    }
+
+    /// True if an instance of it may begin. An owner that asks right before it hands over the first commit has an
+    /// answer that holds: unregistering waits for all owners to come round before it commits.
+    pub(crate) fn is_startable(&self) -> bool {
+        self.standing() == Standing::Startable
+    }
+
+    fn stand(&self, standing: Standing) {
+        self.standing.store(standing as u8, Ordering::Release);
     }
 }
 
@@ -62,6 +92,8 @@ pub(crate) struct Definitions {
     pub(crate) options: CompileOptions,
     /// The narrow gates.
     pub(crate) gates: Gates,
+    /// Which versions there are changes one step at a time.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
     /// Settings and limits by process id.
     pub(crate) processes: Processes,
 }
@@ -115,6 +147,7 @@ impl Definitions {
             index: RwLock::default(),
             options,
             gates: Gates::default(),
+            turn: Arc::default(),
             processes: Processes::new(retention),
         }
     }
@@ -127,11 +160,16 @@ impl Definitions {
             process_id: row.process_id.to_string(),
         };
         let gates = [self.gates.of(&process), self.gates.of(&Part::Tenant { tenant })];
+        let standing = match row.is_deleted {
+            true => Standing::Gone,
+            false => Standing::Startable,
+        };
         let process = self.processes.of(&row.tenant, &row.process_id);
         Loaded {
             row,
             definition,
             gates,
+            standing: AtomicU8::new(standing as u8),
             process,
         }
     }
@@ -152,8 +190,9 @@ impl Definitions {
             return Ok(None);
         };
         let loaded = Arc::new(self.load(store, row)?);
-        self.index.write().loaded.insert(key, loaded.clone());
-        Ok(Some(loaded))
+        // There is one for each key: who else has read it meanwhile has set the one.
+        let mut index = self.index.write();
+        Ok(Some(index.loaded.entry(key).or_insert(loaded).clone()))
     }
 
     fn load(&self, store: &dyn Store, row: DefinitionRow) -> Result<Loaded, StoreError> {
@@ -275,18 +314,29 @@ impl Definitions {
         }
     }
 
-    /// Forgets that `key` may be started; `newest` takes its place.
-    pub(crate) fn delete(&self, key: DefinitionKey, newest: Option<Arc<Loaded>>) {
+    /// Begins to take a definition away: nothing of it begins any more, and in the same step `before` owns what it
+    /// started, if it was the newest.
+    pub(crate) fn leave(&self, leaving: &Loaded, before: Option<Arc<Loaded>>) {
         let mut index = self.index.write();
-        index.latest.retain(|_, loaded| loaded.row.key != key);
-        if let Some(newest) = newest {
-            newest.process.set_model(*newest.definition.settings());
-            index.loaded.insert(newest.row.key, newest.clone());
-            index
-                .latest
-                .insert((newest.row.tenant.clone(), newest.row.process_id.clone()), newest);
+        leaving.stand(Standing::Leaving);
+        index.latest.retain(|_, loaded| loaded.row.key != leaving.row.key);
+        if let Some(before) = before {
+            before.process.set_model(*before.definition.settings());
+            let name = (before.row.tenant.clone(), before.row.process_id.clone());
+            index.latest.insert(name, before);
         }
         index.rebuild_starts();
+    }
+
+    /// It is gone.
+    pub(crate) fn left(&self, gone: &Loaded) {
+        gone.stand(Standing::Gone);
+    }
+
+    /// It stays after all.
+    pub(crate) fn stay(&self, staying: Arc<Loaded>) {
+        staying.stand(Standing::Startable);
+        self.add(staying);
     }
 
     /// The newest version of a process id.
@@ -372,7 +422,7 @@ impl Index {
                 let (starts, name) = match starter.trigger {
                     StarterTrigger::Message(name) => (&mut messages, name),
                     StarterTrigger::Signal(name) => (&mut signals, name),
-                    StarterTrigger::None | StarterTrigger::Timer => continue,
+                    StarterTrigger::None | StarterTrigger::Timer(_) => continue,
                 };
                 let key = (loaded.row.tenant.clone(), name);
                 starts

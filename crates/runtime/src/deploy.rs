@@ -1,4 +1,4 @@
-//! Deploying and unregistering definitions.
+//! Deploying definitions.
 
 use std::sync::Arc;
 
@@ -6,16 +6,15 @@ use sha2::{Digest, Sha256};
 use tidegate_dmn::Decisions;
 use tidegate_engine::{CompileOptions, StarterTrigger};
 use tidegate_model::{DefinitionKey, DeploymentKey, Diagnostic, Timestamp};
-use tidegate_store::{
-    Commit, CommitError, DefinitionFilter, DefinitionKind, DefinitionRow, Expect, Page, Refusal, TimerRow,
-    Write,
-};
+use tidegate_store::{Commit, CommitError, DefinitionKind, DefinitionRow, Expect, Refusal, TimerRow, Write};
 
 use crate::api::{DEFAULT_TENANT, DeployedDefinition, Deployment, Resource};
 use crate::builder::blocking;
 use crate::definitions::{Loaded, compile};
 use crate::error::Error;
+use crate::request;
 use crate::runtime::Runtime;
+use crate::shared::Shared;
 
 /// Compiles of other files that may be tried again when somebody deploys the same process at the same moment.
 const TRIES: usize = 5;
@@ -49,6 +48,18 @@ impl Runtime {
         tenant: Option<String>,
         actor: &str,
     ) -> Result<Deployment, Error> {
+        self.deploy_if(resources, tenant, actor, |_| Ok(())).await
+    }
+
+    /// As [`Runtime::deploy`], if `is_right` says so of the processes and decisions in the files.
+    pub(crate) async fn deploy_if(
+        &self,
+        resources: Vec<Resource>,
+        tenant: Option<String>,
+        actor: &str,
+        is_right: impl FnOnce(&[(DefinitionKind, Arc<str>)]) -> Result<(), Error>,
+    ) -> Result<Deployment, Error> {
+        self.must_live()?;
         if self.quiescence().is_draining() {
             return Err(Error::Draining);
         }
@@ -68,12 +79,32 @@ impl Runtime {
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Error::NotDeployable(diagnostics));
         }
+        let ids = prepared.iter().flat_map(|file| file.contents.ids());
+        let ids: Vec<_> = ids.map(|(kind, id, _)| (kind, id)).collect();
+        is_right(&ids)?;
+        let (runtime, actor) = (self.clone(), actor.to_owned());
+        // In a task of its own: a caller that hangs up leaves no version half known.
+        let step = tokio::spawn(request::carry(async move {
+            let turn = runtime.shared().definitions.turn.clone();
+            let _turn = turn.lock().await;
+            runtime.store_prepared(&prepared, &tenant, &actor).await
+        }));
+        let deployment = step.await.map_err(|_| Error::Stopped)??;
+        Ok(Deployment {
+            warnings: diagnostics,
+            ..deployment
+        })
+    }
+
+    async fn store_prepared(
+        &self,
+        prepared: &[Prepared],
+        tenant: &Arc<str>,
+        actor: &str,
+    ) -> Result<Deployment, Error> {
         for _ in 0..TRIES {
-            if let Some(definitions) = self.store_deployment(&prepared, &tenant, actor).await? {
-                return Ok(Deployment {
-                    warnings: diagnostics,
-                    ..definitions
-                });
+            if let Some(deployment) = self.store_deployment(prepared, tenant, actor).await? {
+                return Ok(deployment);
             }
         }
         Err(Error::Invalid {
@@ -97,6 +128,7 @@ impl Runtime {
         let mut new = Vec::new();
         let mut answer = Vec::new();
         let mut new_decisions = Vec::new();
+        let mut replaced = Vec::new();
         for Prepared {
             resource, contents, ..
         } in prepared
@@ -145,6 +177,7 @@ impl Runtime {
                     && kind == DefinitionKind::Process
                 {
                     commit.writes.extend(disarm_starts(&latest));
+                    replaced.push(latest);
                 }
                 answer.push(view(&row));
                 match contents {
@@ -190,6 +223,9 @@ impl Runtime {
             for (row, decisions) in new_decisions {
                 shared.definitions.add_decision(row, decisions);
             }
+            for loaded in &replaced {
+                forget_timers(shared, loaded);
+            }
             for timer in &timers {
                 shared.timers.armed(timer);
             }
@@ -199,75 +235,6 @@ impl Runtime {
             definitions: answer,
             warnings: Vec::new(),
         }))
-    }
-
-    /// Unregisters a definition: it cannot be started any more, its live instances go on. The version before it
-    /// becomes the newest again.
-    ///
-    /// # Errors
-    /// Unknown definition; a failing store.
-    pub async fn delete_definition(&self, key: DefinitionKey, actor: &str) -> Result<(), Error> {
-        let shared = self.shared().clone();
-        let row = self.definition(key).await?;
-        let loaded = {
-            let shared = shared.clone();
-            blocking(move || shared.definitions.get(&*shared.store, key)).await?
-        };
-        let now = shared.now();
-        let mut commit = Commit {
-            expect: Vec::new(),
-            writes: vec![Write::DeleteDefinition(key)],
-        };
-        let was_latest = loaded
-            .as_ref()
-            .is_some_and(|loaded| shared.definitions.is_latest(loaded));
-        let mut newest = None;
-        if was_latest {
-            commit
-                .writes
-                .extend(loaded.iter().flat_map(|loaded| disarm_starts(loaded)));
-            newest = self.version_before(&row).await?;
-        }
-        let timers: Vec<TimerRow> = newest
-            .iter()
-            .flat_map(|loaded| first_turns(loaded, now))
-            .collect();
-        commit.writes.extend(timers.iter().cloned().map(Write::ArmTimer));
-        let mut audit = shared.audit("DefinitionUnregistered", actor, None);
-        audit.subject = Some(key.to_string());
-        commit.writes.push(Write::Audit(Box::new(audit)));
-        if let Err(CommitError::Failed { error, .. }) = shared.commit(commit).await {
-            return Err(error.into());
-        }
-        shared.definitions.delete(key, newest);
-        self.settle_processes(&row.tenant, vec![row.process_id.to_string()])
-            .await?;
-        for timer in &timers {
-            shared.timers.armed(timer);
-        }
-        Ok(())
-    }
-
-    async fn version_before(&self, row: &DefinitionRow) -> Result<Option<Arc<Loaded>>, Error> {
-        let filter = DefinitionFilter {
-            kind: Some(row.kind),
-            process_id: Some(row.process_id.to_string()),
-            latest: false,
-            tenant: Some(row.tenant.to_string()),
-        };
-        let (shared, key) = (self.shared().clone(), row.key);
-        blocking(move || {
-            let rows = shared.store.definitions(&filter, Page::first(1_000))?;
-            let before = rows
-                .into_iter()
-                .filter(|row| row.key != key)
-                .max_by_key(|row| row.version);
-            match before {
-                Some(before) => shared.definitions.get(&*shared.store, before.key),
-                None => Ok(None),
-            }
-        })
-        .await
     }
 }
 
@@ -379,10 +346,10 @@ fn unread() -> Diagnostic {
 }
 
 /// The first turn of each timer start event.
-fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
+pub(crate) fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
     let starters = loaded.definition.starters().into_iter();
     starters
-        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
+        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer(_)))
         .filter_map(|starter| {
             let due_at = loaded.definition.next_start_timer(starter.element, now, 0)?;
             let owner = loaded.row.key.get();
@@ -397,15 +364,24 @@ fn first_turns(loaded: &Loaded, now: Timestamp) -> Vec<TimerRow> {
         .collect()
 }
 
-fn disarm_starts(loaded: &Loaded) -> Vec<Write> {
+pub(crate) fn disarm_starts(loaded: &Loaded) -> Vec<Write> {
     let starters = loaded.definition.starters().into_iter();
     starters
-        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer))
+        .filter(|starter| matches!(starter.trigger, StarterTrigger::Timer(_)))
         .map(|starter| Write::DisarmTimer {
             owner: loaded.row.key.get(),
             element: starter.element,
         })
         .collect()
+}
+
+/// The timers of start events whose removal was committed.
+pub(crate) fn forget_timers(shared: &Shared, loaded: &Loaded) {
+    for write in disarm_starts(loaded) {
+        if let Write::DisarmTimer { owner, element } = write {
+            shared.timers.disarmed(owner, element);
+        }
+    }
 }
 
 fn view(row: &DefinitionRow) -> DeployedDefinition {

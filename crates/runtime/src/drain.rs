@@ -18,12 +18,14 @@ use crate::plan;
 use crate::shared::{Counters, Shared};
 use crate::spill::{self, Spilled};
 use crate::status::{CycleReport, DrainOutcome, DrainResult, DrainTrigger, Fate};
+use crate::tasks::Tasks;
 
 /// The drain of a generation: there is at most one.
 pub(crate) struct Drain {
     shared: Arc<Shared>,
     owners: Owners,
     sources: Arc<Sources>,
+    tasks: Arc<Tasks>,
     progress: Mutex<Progress>,
     force: Notify,
     outcome: Mutex<Option<Arc<DrainOutcome>>>,
@@ -35,16 +37,19 @@ pub(crate) struct Drain {
 struct Progress {
     started_at: Option<Timestamp>,
     deadline_at: Option<Timestamp>,
+    /// The effective deadline, where whoever began it gave one.
+    at_most: Option<Duration>,
     /// An operator's force, with the operator's words.
     forced: Option<Option<String>>,
 }
 
 impl Drain {
-    pub(crate) fn new(shared: Arc<Shared>, owners: Owners, sources: Arc<Sources>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, owners: Owners, sources: Arc<Sources>, tasks: Arc<Tasks>) -> Self {
         Self {
             shared,
             owners,
             sources,
+            tasks,
             progress: Mutex::default(),
             force: Notify::new(),
             outcome: Mutex::default(),
@@ -77,19 +82,34 @@ impl Drain {
     ///
     /// The drain runs in a task of its own: a caller that hangs up changes nothing.
     pub(crate) async fn run(self: &Arc<Self>, trigger: DrainTrigger) -> Arc<DrainOutcome> {
-        self.begin(trigger, None);
+        self.begin(trigger, None, None);
+        self.ended().await
+    }
+
+    /// As [`Drain::run`], with an effective deadline of at most `at_most`.
+    pub(crate) async fn run_within(
+        self: &Arc<Self>,
+        trigger: DrainTrigger,
+        at_most: Duration,
+    ) -> Arc<DrainOutcome> {
+        self.begin(trigger, None, Some(at_most));
         self.ended().await
     }
 
     /// Begins a drain without waiting for cycles, or hurries the one that is under way, and waits for its outcome. True
     /// if this call was the first to force it.
     pub(crate) async fn force(self: &Arc<Self>, reason: Option<String>) -> (Arc<DrainOutcome>, bool) {
-        let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason));
+        let was_first = self.begin(DrainTrigger::OperatorForce, Some(reason), None);
         (self.ended().await, was_first)
     }
 
     /// True if `force` is new.
-    fn begin(self: &Arc<Self>, trigger: DrainTrigger, force: Option<Option<String>>) -> bool {
+    fn begin(
+        self: &Arc<Self>,
+        trigger: DrainTrigger,
+        force: Option<Option<String>>,
+        at_most: Option<Duration>,
+    ) -> bool {
         let mut progress = self.progress.lock();
         let is_over = self.outcome.lock().is_some();
         let is_new = !is_over && progress.forced.is_none() && force.is_some();
@@ -105,27 +125,34 @@ impl Drain {
         let now = self.shared.now();
         let left = match progress.forced {
             Some(_) => Duration::ZERO,
-            None => self.shared.options.effective_deadline(),
+            None => self.effective_deadline(at_most),
         };
+        progress.at_most = at_most;
         progress.started_at = Some(now);
         progress.deadline_at = Some(now.plus_ms(left.as_millis() as i64));
         drop(progress);
         // Counted as the gate closes: a cycle that rests right after belongs to the drain's report.
         let live_at_start = self.shared.gate.close_counting(Closing::Drain);
         self.shared.tick();
+        self.shared.observers.tell_runtime(
+            now,
+            "RuntimeDraining".into(),
+            serde_json::json!({ "live": live_at_start }),
+        );
         let drain = self.clone();
-        let performing = self
-            .shared
-            .tokio
-            .spawn(async move { drain.perform(trigger, live_at_start).await });
-        let drain = self.clone();
-        self.shared.tokio.spawn(async move {
-            if performing.await.is_err() {
+        self.tasks.spawn(&self.shared.tokio, "drain", async move {
+            let performing = std::panic::AssertUnwindSafe(drain.clone().perform(trigger, live_at_start));
+            if crate::tasks::contained(performing).await.is_err() {
                 tracing::error!("the drain ended by a bug; what it did not save is found by crash recovery");
                 drain.finish(drain.aborted(trigger));
             }
         });
         is_new
+    }
+
+    fn effective_deadline(&self, at_most: Option<Duration>) -> Duration {
+        let configured = self.shared.options.effective_deadline();
+        at_most.map_or(configured, |at_most| configured.min(at_most))
     }
 
     async fn ended(&self) -> Arc<DrainOutcome> {
@@ -168,7 +195,7 @@ impl Drain {
         let reserve = options.reserve();
         let deadline = match self.is_forced() {
             true => began,
-            false => began + options.effective_deadline(),
+            false => began + self.effective_deadline(self.progress.lock().at_most),
         };
         tracing::info!(live = live_at_start, ?trigger, "draining");
         let changed = || self.shared.tick();

@@ -117,9 +117,28 @@ pub enum Error {
     /// The store failed.
     #[error("{0}")]
     Store(#[from] tidegate_store::Error),
+    /// The engine was not run yet.
+    #[error("the engine is not started; run it first")]
+    NotStarted,
+    /// The engine runs already, or is being started.
+    #[error("the engine is started already")]
+    AlreadyStarted,
     /// The runtime was stopped.
     #[error("the runtime is stopped")]
     Stopped,
+    /// A shutdown could not do what it was asked for within its deadline. The engine is stopped all the same, and
+    /// nothing is lost: a later shutdown waits for what is left.
+    #[error("{}", not_settled(.0))]
+    NotSettled(Box<NotSettled>),
+}
+
+/// What a shutdown left behind at its deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NotSettled {
+    /// Instances that did not come to rest (drain), could not be saved (park), or did not end (cancel).
+    pub instances: Vec<InstanceKey>,
+    /// Tasks and threads that have not ended, by name; those of abandoned activities are fenced.
+    pub tasks: Vec<String>,
 }
 
 impl Error {
@@ -154,9 +173,28 @@ impl Error {
             Self::NoSuchBatch(_) => "batch-not-found",
             Self::Invalid { code, .. } => code,
             Self::Store(error) => error.kind().code(),
+            Self::NotStarted => "runtime-not-started",
+            Self::AlreadyStarted => "runtime-already-started",
             Self::Stopped => "runtime-stopped",
+            Self::NotSettled(_) => "shutdown-not-settled",
         }
     }
+
+    pub(crate) fn not_settled(instances: Vec<InstanceKey>, tasks: Vec<String>) -> Self {
+        Self::NotSettled(Box::new(NotSettled { instances, tasks }))
+    }
+}
+
+fn not_settled(left: &NotSettled) -> String {
+    let mut text = "the shutdown did not settle everything within its deadline".to_owned();
+    if !left.instances.is_empty() {
+        let keys: Vec<_> = left.instances.iter().map(ToString::to_string).collect();
+        text += &format!("; instances: {}", keys.join(", "));
+    }
+    if !left.tasks.is_empty() {
+        text += &format!("; still running: {}", left.tasks.join(", "));
+    }
+    text
 }
 
 fn deployment_refused(diagnostics: &[Diagnostic]) -> String {

@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_engine::{decode_events, history};
+use tidegate_engine::decode_events;
 use tidegate_store::{Error as StoreError, ErrorKind, InstanceFilter, InstanceRow, Page};
 
 use crate::builder::blocking;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
+use crate::versions::Versions;
 
 /// Instances that are read at a time.
 const INSTANCES: usize = 100;
@@ -27,7 +28,7 @@ pub struct Export {
     is_last: bool,
     waiting: VecDeque<InstanceRow>,
     /// The instance whose journal is being read, and up to which revision.
-    reading: Option<(InstanceRow, u64)>,
+    reading: Option<(InstanceRow, u64, Option<Versions>)>,
 }
 
 impl Runtime {
@@ -51,8 +52,8 @@ impl Export {
     /// The store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         loop {
-            if let Some((row, after)) = self.reading.take() {
-                let lines = self.events(row, after).await?;
+            if let Some((row, after, versions)) = self.reading.take() {
+                let lines = self.events(row, after, versions).await?;
                 if lines.is_empty() {
                     continue;
                 }
@@ -60,7 +61,7 @@ impl Export {
             }
             if let Some(row) = self.waiting.pop_front() {
                 let line = instance_line(&row);
-                self.reading = Some((row, 0));
+                self.reading = Some((row, 0, None));
                 return Ok(Some(line));
             }
             if self.is_last {
@@ -74,19 +75,25 @@ impl Export {
         }
     }
 
-    async fn events(&mut self, row: InstanceRow, after: u64) -> Result<Vec<u8>, Error> {
+    async fn events(
+        &mut self,
+        row: InstanceRow,
+        after: u64,
+        versions: Option<Versions>,
+    ) -> Result<Vec<u8>, Error> {
         let shared = self.shared.clone();
-        let (row, last, lines) = blocking(move || {
+        let (row, last, versions, lines) = blocking(move || {
             let rows = shared.store.journal(row.key, after, ROWS)?;
-            let Some(loaded) = shared.definitions.get(&*shared.store, row.definition)? else {
-                return Err(damaged(&row, "its definition is missing"));
+            let mut versions = match versions {
+                Some(versions) => versions,
+                None => Versions::begin(&shared, row.key, row.definition)?,
             };
             let mut lines = Vec::new();
             let last = (rows.len() == ROWS).then(|| rows.last().map_or(after, |entry| entry.revision));
             for entry in rows {
                 let events =
                     decode_events(&entry.payload).map_err(|error| damaged(&row, &error.to_string()))?;
-                for item in history(&loaded.definition, &events, entry.first_sequence) {
+                for item in versions.history(&shared, &events, entry.first_sequence)? {
                     line(
                         &mut lines,
                         &json!({
@@ -103,10 +110,10 @@ impl Export {
                     );
                 }
             }
-            Ok((row, last, lines))
+            Ok((row, last, versions, lines))
         })
         .await?;
-        self.reading = last.map(|last| (row, last));
+        self.reading = last.map(|last| (row, last, Some(versions)));
         Ok(lines)
     }
 }

@@ -102,6 +102,18 @@ impl Runtime {
                 &counters.quarantined,
             ),
             count(
+                "tidegate_starts_skipped_total",
+                "Starts that were refused, or cancelled, since their process had as many instances as it may.",
+                None,
+                &counters.starts_skipped,
+            ),
+            count(
+                "tidegate_instances_forgotten_total",
+                "Finished instances that were forgotten, by hand or by retention.",
+                None,
+                &counters.instances_forgotten,
+            ),
+            count(
                 "tidegate_recovered_total",
                 recovered,
                 by("crash"),

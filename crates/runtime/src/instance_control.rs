@@ -119,12 +119,12 @@ impl Runtime {
             instance,
             hold,
             now: request.now,
-            audit: self.control_audit(
+            audit: Some(self.control_audit(
                 "InstanceSuspendRequested",
                 instance,
                 &request.actor,
                 request.reason,
-            ),
+            )),
         });
         let owner = self.inner().owners.of_key(instance.get());
         let row = self.ask(owner, |reply| Message::Hold(order, reply)).await?;
@@ -232,7 +232,7 @@ impl Runtime {
                 actor: actor.to_owned(),
                 reason: reason.clone(),
             },
-            audit: self.control_audit("InstanceResumeRequested", instance, actor, reason),
+            audit: Some(self.control_audit("InstanceResumeRequested", instance, actor, reason)),
         });
         let owner = self.inner().owners.of_key(instance.get());
         self.ask(owner, |reply| Message::Release(order, reply)).await

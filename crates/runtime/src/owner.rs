@@ -17,6 +17,7 @@ mod look;
 mod message;
 mod on_behalf;
 mod pending;
+mod repair;
 mod resident;
 mod retry;
 mod signal;
@@ -276,7 +277,7 @@ pub(crate) struct Owner {
     /// Instances of which a commit of this generation failed and no other is told.
     dropped: BTreeSet<InstanceKey>,
     /// The last turn of each timer start event that began an instance.
-    turns: HashMap<(u64, ElementIndex), u32>,
+    turns: HashMap<(u64, ElementIndex), Timestamp>,
     /// Instances with commits that failed in a drain and are tried again, and when.
     retrying: Vec<InstanceKey>,
     retry_at: Option<Instant>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::{HistoryItem, Instance, StarterTrigger, decode_events, history, replay};
+use tidegate_engine::{HistoryItem, Instance, StarterTrigger, decode_events, replay};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
     AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, ForgottenJournal,
@@ -15,6 +15,7 @@ use crate::definitions::Loaded;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
+use crate::versions::Versions;
 
 /// Something that belongs to a tenant, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,10 +128,8 @@ impl Runtime {
                     _ => return Ok(None),
                 },
             };
-            let Some(loaded) = shared.definitions.get(&*shared.store, definition)? else {
-                return Err(damaged(key, "its definition is missing"));
-            };
             const PAGE: usize = 500;
+            let mut versions = Versions::begin(&shared, key, definition)?;
             let mut items = Vec::new();
             let mut after = 0;
             while items.len() < limit {
@@ -140,7 +139,7 @@ impl Runtime {
                     after = row.revision;
                     let events =
                         decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))?;
-                    let of_row = history(&loaded.definition, &events, row.first_sequence);
+                    let of_row = versions.history(&shared, &events, row.first_sequence)?;
                     items.extend(of_row.into_iter().filter(|item| item.sequence > after_sequence));
                 }
                 if is_last {
@@ -223,7 +222,7 @@ impl Runtime {
                     StarterTrigger::None => ("none", String::new()),
                     StarterTrigger::Message(name) => ("message", name.to_string()),
                     StarterTrigger::Signal(name) => ("signal", name.to_string()),
-                    StarterTrigger::Timer => ("timer", String::new()),
+                    StarterTrigger::Timer(text) => ("timer", text.to_string()),
                 };
                 StarterView {
                     process_id: loaded.row.process_id.to_string(),
@@ -299,7 +298,7 @@ pub(crate) fn read_instance(shared: &Shared, key: InstanceKey) -> Result<Option<
     }))
 }
 
-fn damaged(key: InstanceKey, what: &str) -> StoreError {
+pub(crate) fn damaged(key: InstanceKey, what: &str) -> StoreError {
     StoreError::new(
         ErrorKind::Damaged,
         format!("instance {key} cannot be read: {what}"),

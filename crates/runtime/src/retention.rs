@@ -1,7 +1,7 @@
 //! Retention: finished instances that are older, or more, than their definition keeps are forgotten, in small batches by
-//! key. It is ordinary background work: it stops with the gate, between two batches, and while anything else is live it
-//! rests after each for as long as the batch took, which is longer the busier the store is. Every batch is a commit, so a
-//! restart loses nothing of its progress.
+//! key. It is ordinary background work: it stops with the gate, between two batches. Only one of its batches is with the
+//! store at a time, in the line like everybody's commits: the busier the store is, the fewer there are, and nobody waits for
+//! more than one. Every batch is a commit, so a restart loses nothing of its progress.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tidegate_model::{InstanceKey, Timestamp};
 use tidegate_store::{Commit, EndedRow, Page, Write};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::builder::blocking;
@@ -20,10 +19,10 @@ use crate::shared::Shared;
 
 /// How many instances one batch forgets at most.
 pub(crate) const BATCH: usize = 250;
-/// While anything else is live it rests after a batch for as long as the batch took, and at least so long.
-const LEAST_REST: Duration = Duration::from_millis(5);
-/// But no longer than this.
-const LONGEST_REST: Duration = Duration::from_secs(1);
+/// How many fences whose time has come, and rows of long journals, go with a batch: as much as comes, and more.
+const SWEPT: usize = 2 * BATCH;
+/// How long it rests after a batch while anything else is live.
+const REST: Duration = Duration::from_millis(5);
 /// How often an operation on many that is over is looked at.
 const OPERATIONS_PAGE: usize = 100;
 
@@ -109,7 +108,6 @@ impl Sweeper<'_> {
         let mut after: Option<(Timestamp, InstanceKey)> = None;
         let mut forgotten = 0_usize;
         while self.may_go_on() {
-            let began = Instant::now();
             let (shared, process) = (self.shared.clone(), process.clone());
             let read = blocking(move || {
                 let rows = shared
@@ -129,8 +127,7 @@ impl Sweeper<'_> {
                 }
                 forgotten += self.forget(batch).await?;
             }
-            self.sweep().await?;
-            self.rest(began).await;
+            self.rest().await;
         }
         if forgotten > 0 {
             tracing::debug!(
@@ -147,7 +144,11 @@ impl Sweeper<'_> {
     /// Forgets a batch; what is still called by a live instance, or calls one, stays for a later pass.
     async fn forget(&self, batch: Vec<InstanceKey>) -> Result<usize, Error> {
         let count = batch.len();
-        let answer = forget(self.shared, self.owners, batch, JournalFate::Dropped, None).await;
+        let sweep = Write::SweepForgotten {
+            now: self.shared.now(),
+            limit: SWEPT,
+        };
+        let answer = forget(self.shared, self.owners, batch, JournalFate::Dropped, Some(sweep)).await;
         match answer {
             Ok(_) => Ok(count),
             Err(Error::InstanceLive(_) | Error::NoSuchInstance(_)) => Ok(0),
@@ -158,7 +159,6 @@ impl Sweeper<'_> {
     /// Slices of long journals, and fences whose time has come.
     async fn sweep(&self) -> Result<(), Error> {
         while self.may_go_on() {
-            let began = Instant::now();
             let writes = vec![Write::SweepForgotten {
                 now: self.shared.now(),
                 limit: SLICE,
@@ -166,7 +166,7 @@ impl Sweeper<'_> {
             if self.commit(writes).await? < SLICE as u64 {
                 break;
             }
-            self.rest(began).await;
+            self.rest().await;
         }
         Ok(())
     }
@@ -187,13 +187,12 @@ impl Sweeper<'_> {
             for row in rows {
                 let is_due = row.ended_at.is_some_and(|at| at <= cut);
                 while is_due && self.may_go_on() {
-                    let began = Instant::now();
                     let (key, limit) = (row.key, SLICE);
                     let removed = self.commit(vec![Write::RemoveOperation { key, limit }]).await?;
                     if removed < SLICE as u64 {
                         break;
                     }
-                    self.rest(began).await;
+                    self.rest().await;
                 }
             }
             if is_last {
@@ -214,14 +213,13 @@ impl Sweeper<'_> {
         }
     }
 
-    async fn rest(&self, began: Instant) {
+    async fn rest(&self) {
         if self.shared.gate.read().live() == 0 {
             return tokio::task::yield_now().await;
         }
-        let rest = began.elapsed().clamp(LEAST_REST, LONGEST_REST);
         tokio::select! {
             () = self.stop.cancelled() => {}
-            () = tokio::time::sleep(rest) => {}
+            () = tokio::time::sleep(REST) => {}
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The runtime of one shell, as a program sees it.
 
+mod cancel_all;
 mod control;
 mod ending;
 mod messages;
 mod operate;
+mod repair;
 mod start;
 mod work;
 
@@ -19,6 +21,7 @@ use crate::ingress::{Ingress, IngressSource, Sources};
 use crate::owner::{Message, Owners};
 use crate::pause::Pause;
 use crate::shared::Shared;
+use crate::shutdown::Ending;
 use crate::tasks::Tasks;
 
 /// The runtime of one shell. Cheap to clone; all clones are the same runtime.
@@ -35,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) drain: Arc<Drain>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) stop: CancellationToken,
+    pub(crate) ending: Ending,
 }
 
 impl Drop for Inner {

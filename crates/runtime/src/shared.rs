@@ -17,11 +17,14 @@ use crate::figures::Recovering;
 use crate::gate::{Gate, Registry};
 use crate::ingress::Switches;
 use crate::ingress::timer::Timers;
+use crate::life::Life;
+use crate::observe::Observers;
 use crate::options::Options;
 use crate::owner::Running;
 use crate::pace::Pace;
 use crate::request;
 use crate::status::CycleReport;
+use crate::tasks::Stragglers;
 
 /// The shard whose keys are for what belongs to no instance: definitions, deployments, resources.
 const HOUSE_SHARD: u16 = tidegate_model::id::SHARDS - 1;
@@ -65,6 +68,11 @@ pub(crate) struct Shared {
     pub(crate) held: Mutex<std::collections::HashSet<tidegate_model::InstanceKey>>,
     /// Who asked for jobs last, by job type.
     pub(crate) polls: crate::jobs::Polls,
+    /// Activities that were let go of and still run.
+    pub(crate) stragglers: Stragglers,
+    /// Whether the engine has begun, and whether it has ended.
+    pub(crate) life: Arc<Life>,
+    pub(crate) observers: Arc<Observers>,
     job_opened: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
     house_keys: Mutex<KeyGenerator>,
     changed: watch::Sender<u64>,
@@ -122,6 +130,7 @@ pub(crate) struct SharedParts {
     pub(crate) activities: Activities,
     pub(crate) definitions: Definitions,
     pub(crate) tokio: tokio::runtime::Handle,
+    pub(crate) life: Arc<Life>,
 }
 
 impl Shared {
@@ -137,6 +146,7 @@ impl Shared {
             activities,
             definitions,
             tokio,
+            life,
         } = parts;
         let registry = Registry::new(options.owners);
         Self {
@@ -166,6 +176,9 @@ impl Shared {
             tokio,
             held: Mutex::default(),
             polls: crate::jobs::Polls::default(),
+            stragglers: Stragglers::default(),
+            life,
+            observers: Arc::default(),
             job_opened: Mutex::default(),
             house_keys: Mutex::new(KeyGenerator::new(HOUSE_SHARD, key_floor)),
             changed: watch::Sender::new(0),

@@ -217,12 +217,7 @@ impl Shell {
     /// # Cancel safety
     /// The change goes on if the future is dropped.
     pub async fn reload(&self, actor: &str) -> Result<Reloaded, ShellError> {
-        let turn = self
-            .inner
-            .turn
-            .clone()
-            .try_lock_owned()
-            .map_err(|_| ShellError::Busy)?;
+        let turn = self.inner.take_turn()?;
         let (inner, actor) = (self.inner.clone(), actor.to_owned());
         let change = tokio::spawn(request::carry(async move {
             let _turn = turn;
@@ -244,12 +239,7 @@ impl Shell {
     /// # Cancel safety
     /// It goes on if the future is dropped.
     pub async fn retire(&self, actor: &str) -> Result<Option<DrainOutcome>, ShellError> {
-        let turn = self
-            .inner
-            .turn
-            .clone()
-            .try_lock_owned()
-            .map_err(|_| ShellError::Busy)?;
+        let turn = self.inner.take_turn()?;
         let (inner, actor) = (self.inner.clone(), actor.to_owned());
         let change = tokio::spawn(request::carry(async move {
             let _turn = turn;
@@ -278,6 +268,11 @@ impl Shell {
 }
 
 impl Inner {
+    /// The right to change the generation: one change at a time.
+    fn take_turn(&self) -> Result<tokio::sync::OwnedMutexGuard<()>, ShellError> {
+        self.turn.clone().try_lock_owned().map_err(|_| ShellError::Busy)
+    }
+
     async fn change(&self, actor: &str) -> Result<Reloaded, ShellError> {
         let State { stage, is_stopping } = self.state.borrow().clone();
         let old = match stage {

@@ -1,6 +1,5 @@
 //! Operations on many instances.
 
-#[allow(dead_code)]
 mod support;
 
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use support::{BEGINNING, Stand, line, stand, stand_on, stand_with, task, waits_for_message};
 use tidegate::batch::{Batch, BatchRequest, BatchState, ItemOutcome, Selection, Verb};
 use tidegate::clock::ManualClock;
+use tidegate::instance_control::SuspendRequest;
 use tidegate::model::{InstanceKey, SubStatus};
 use tidegate::status::DrainTrigger;
 use tidegate::store::faulty::FaultyStore;
@@ -70,12 +70,20 @@ async fn live(stand: &Stand) -> usize {
     rows.unwrap().len()
 }
 
-/// Ten active ones, and five of other live states: each has its outcome, and each is cancelled.
+/// Ten active ones, five suspended, and five that have not begun: each has its outcome, and each is cancelled.
 #[tokio::test]
 async fn case_083_a_bulk_cancel_passes_nobody_over() {
     let stand = stand().await;
     stand.deploy(waits_for_message("parked", 1)).await;
-    let mut all = parked(&stand, 10).await;
+    let mut all = parked(&stand, 15).await;
+    for key in &all[..5] {
+        let held = stand
+            .runtime
+            .suspend(*key, SuspendRequest::by("test"))
+            .await
+            .unwrap();
+        assert_eq!(held.row.sub_status, SubStatus::Held);
+    }
     stand.runtime.pause(None, None, "test").await.unwrap();
     // Accepted and not begun.
     for turn in 0..5 {
@@ -102,10 +110,10 @@ async fn case_083_a_bulk_cancel_passes_nobody_over() {
     assert_eq!(over.state, BatchState::Completed);
     assert_eq!(
         (over.counts.selected, over.counts.done, over.counts.pending),
-        (15, 15, 0)
+        (20, 20, 0)
     );
     let outcomes = outcomes(&stand, &over).await;
-    assert_eq!(outcomes.len(), 15);
+    assert_eq!(outcomes.len(), 20);
     for key in &all {
         assert_eq!(outcomes[key], "done");
         let row = stand.runtime.instance(*key).await.unwrap().row;
@@ -118,7 +126,7 @@ async fn case_083_a_bulk_cancel_passes_nobody_over() {
         (of_batch[0].actor.as_str(), of_batch[0].reason.as_deref()),
         ("eve", Some("cleaning up"))
     );
-    assert!(of_batch[0].after.as_deref().unwrap().contains("\"done\":15"));
+    assert!(of_batch[0].after.as_deref().unwrap().contains("\"done\":20"));
     assert!(!audit.iter().any(|row| row.action == "InstanceCancelRequested"));
     let history = stand.runtime.history(all[0], 0, 100).await.unwrap();
     let cause = serde_json::to_string(&history.last().unwrap().cause).unwrap();
@@ -294,4 +302,39 @@ fn every_verb_has_its_word() {
         assert_eq!(Verb::from_word(verb.word()), Some(verb));
         assert_eq!(serde_json::to_value(verb).unwrap(), verb.word());
     }
+}
+
+#[tokio::test]
+async fn many_are_suspended_and_let_go() {
+    let stand = stand().await;
+    stand.deploy(waits_for_message("parked", 1)).await;
+    let keys = parked(&stand, 6).await;
+    stand
+        .runtime
+        .suspend(keys[0], SuspendRequest::by("test"))
+        .await
+        .unwrap();
+    let over = done(&stand, request(Verb::Suspend, "parked")).await;
+    assert_eq!((over.counts.done, over.counts.unchanged), (5, 1));
+    for key in &keys {
+        let row = stand.runtime.instance(*key).await.unwrap().row;
+        assert_eq!(row.sub_status, SubStatus::Held);
+    }
+    stand
+        .runtime
+        .resume_instance(keys[0], None, "test")
+        .await
+        .unwrap();
+    let over = done(&stand, request(Verb::Resume, "parked")).await;
+    assert_eq!((over.counts.done, over.counts.unchanged), (5, 1));
+    for key in &keys {
+        let row = stand.runtime.instance(*key).await.unwrap().row;
+        assert_eq!(row.sub_status, SubStatus::Suspended);
+    }
+    let audit = stand.runtime.audit(Page::first(100)).await.unwrap();
+    let requests = |action: &str| audit.iter().filter(|row| row.action == action).count();
+    // One of each by hand; the batches have their own entries.
+    assert_eq!(requests("InstanceSuspendRequested"), 1);
+    assert_eq!(requests("InstanceResumeRequested"), 1);
+    assert_eq!(requests("BatchCompleted"), 2);
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use support::*;
+use tidegate::activity::{Activity, ActivityContext, ActivityError, ActivityFuture};
 use tidegate::ingress::{IngressSource, Transition};
 use tidegate::model::SubStatus;
 use tidegate::status::{DrainResult, DrainTrigger, SourceState};
@@ -15,7 +16,8 @@ use tidegate::stepped::{self, Step, Steps};
 use tidegate::store::Write;
 use tidegate::store::faulty::FaultyStore;
 use tidegate::store::memory::MemoryStore;
-use tidegate::{Options, Runtime};
+use tidegate::{CommitPolicy, Options, Runtime};
+use tokio::sync::Semaphore;
 
 /// A source that panics whatever it is asked.
 struct Throws;
@@ -79,6 +81,62 @@ async fn an_activity_whose_commit_failed_runs_again_though_another_stimulus_came
         .complete_job(job.job, &job.lease_token, variables)
         .await
         .unwrap();
+    stand.finished(instance).await;
+}
+
+/// Panics in its first run. Each run needs a permit.
+struct PanicsFirst {
+    runs: AtomicI64,
+    go: Arc<Semaphore>,
+}
+
+impl Activity for PanicsFirst {
+    fn run(&self, _: ActivityContext) -> ActivityFuture {
+        let run = self.runs.fetch_add(1, Ordering::SeqCst);
+        let go = self.go.clone();
+        Box::pin(async move {
+            go.acquire().await.map_err(|_| ActivityError::Stopped)?.forget();
+            assert!(run > 0, "the first run panics");
+            Ok(tidegate::model::Variables::new())
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_outlives_the_late_answer_to_the_commit_of_its_incident() {
+    let store = faulty();
+    let activity = Arc::new(PanicsFirst {
+        runs: AtomicI64::new(0),
+        go: Arc::new(Semaphore::new(0)),
+    });
+    let options = Options {
+        commit_policy: CommitPolicy::Cycle,
+        ..Options::default()
+    };
+    let stand = stand_on(store.clone(), clock(), |builder| {
+        builder.options(options).activity("moody", activity.clone())
+    })
+    .await;
+    stand
+        .deploy(line("moody", &[("work", task("work", "moody", &[]))]))
+        .await;
+    let instance = stand.start("moody", "{}").await.instance;
+    eventually("the first run begins", async || {
+        activity.runs.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    store.hold_answers();
+    activity.go.add_permits(1);
+    let incident = stand.incident().await.key;
+    let runtime = stand.runtime.clone();
+    let retry = tokio::spawn(async move { runtime.retry_incident(incident, None, "op").await });
+    eventually("the retry begins", async || {
+        activity.runs.load(Ordering::SeqCst) == 2
+    })
+    .await;
+    store.mend();
+    retry.await.unwrap().unwrap();
+    activity.go.add_permits(1);
     stand.finished(instance).await;
 }
 

@@ -1,6 +1,5 @@
 //! Forgetting, retention and trimming, as a program sees them.
 
-#[allow(dead_code)]
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

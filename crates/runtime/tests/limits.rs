@@ -1,6 +1,5 @@
 //! Processes whose number of live instances is limited.
 
-#[allow(dead_code)]
 mod support;
 
 use std::sync::Arc;

@@ -108,6 +108,9 @@ impl Shell {
             Error::InstanceLive(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
             Error::InstanceForgotten(instance) => refused(StatusCode::GONE).member("instanceKey", instance),
             Error::TooManyInstances { limit, .. } => refused(StatusCode::CONFLICT).member("limit", limit),
+            Error::Rejected(tidegate::model::Rejection::Obstructed(reasons)) => {
+                refused(StatusCode::UNPROCESSABLE_ENTITY).member("reasons", reasons)
+            }
             Error::Rejected(rejection) => refused(rejection_status(&rejection)),
             Error::NotDeployable(diagnostics) => {
                 refused(StatusCode::UNPROCESSABLE_ENTITY).member("diagnostics", diagnostics)
@@ -115,7 +118,11 @@ impl Shell {
             Error::ResumeWhileDraining(state) | Error::DrainInProgress(state) => {
                 refused(StatusCode::CONFLICT).member("state", state)
             }
-            Error::Draining | Error::Stopped => Problem::unavailable(code, detail, 5),
+            Error::Draining | Error::Stopped | Error::NotStarted => Problem::unavailable(code, detail, 5),
+            Error::Invalid {
+                code: "too-many-observers",
+                ..
+            } => Problem::unavailable(code, detail, 5),
             Error::QueueFull { depth } => {
                 Problem::unavailable(code, detail, self.retry_after()).member("depth", depth)
             }
@@ -156,11 +163,11 @@ impl Shell {
 fn rejection_status(rejection: &tidegate::model::Rejection) -> StatusCode {
     use tidegate::model::Rejection::{
         AlreadyStarted, Cancelling, Ended, NoStart, NoSuchChild, NoSuchIncident, NoSuchJob, NoSuchScope,
-        NoSuchUserTask, NotWaiting,
+        NoSuchUserTask, NotWaiting, Obstructed,
     };
     match rejection {
         Ended(_) | Cancelling | AlreadyStarted | NotWaiting(_) | NoSuchChild(_) => StatusCode::CONFLICT,
-        NoStart => StatusCode::UNPROCESSABLE_ENTITY,
+        NoStart | Obstructed(_) => StatusCode::UNPROCESSABLE_ENTITY,
         NoSuchJob(_) | NoSuchUserTask(_) | NoSuchIncident(_) | NoSuchScope(_) => StatusCode::NOT_FOUND,
     }
 }

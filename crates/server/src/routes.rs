@@ -14,8 +14,10 @@ mod instance_control;
 mod instances;
 mod jobs;
 mod messages;
+mod observe;
 mod openapi;
 mod parts;
+mod repair;
 mod settings;
 mod shells;
 mod signals;
@@ -93,6 +95,12 @@ pub fn table() -> Vec<Route> {
             definitions::unregister,
         )
         .of(Keyed::Definition),
+        get(
+            "/process-definitions/{key}/state",
+            DefinitionsRead,
+            definitions::state,
+        )
+        .of(Keyed::Definition),
         get("/starters", DefinitionsRead, definitions::starters).in_tenant(),
         post("/process-instances", InstancesWrite, instances::start).in_tenant(),
         get("/process-instances", InstancesRead, instances::list).in_tenant(),
@@ -103,6 +111,8 @@ pub fn table() -> Vec<Route> {
             instances::history,
         )
         .of(Keyed::Instance),
+        get("/process-instances/{key}/events", InstancesRead, observe::one).of(Keyed::Instance),
+        get("/events", InstancesRead, observe::all).in_tenant(),
         get(
             "/process-instances/{key}/variables",
             InstancesRead,
@@ -112,7 +122,7 @@ pub fn table() -> Vec<Route> {
         patch(
             "/process-instances/{key}/variables",
             InstancesWrite,
-            instances::set_variables,
+            repair::set_variables,
         )
         .of(Keyed::Instance),
         post(
@@ -150,6 +160,24 @@ pub fn table() -> Vec<Route> {
         post("/batches/{key}/pause", InstancesWrite, batches::pause),
         post("/batches/{key}/resume", InstancesWrite, batches::resume),
         post("/batches/{key}/cancel", InstancesWrite, batches::cancel),
+        post(
+            "/process-instances/{key}/modification",
+            InstancesWrite,
+            repair::modify,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/migration",
+            InstancesWrite,
+            repair::migrate,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-definitions/{key}/migration-check",
+            InstancesRead,
+            repair::check_migration,
+        )
+        .of(Keyed::Definition),
         post("/messages", MessagesWrite, messages::publish).in_tenant(),
         post("/signals", MessagesWrite, signals::broadcast).in_tenant(),
         post("/jobs/activate", JobsWork, jobs::activate).in_tenant(),
@@ -161,7 +189,7 @@ pub fn table() -> Vec<Route> {
         post("/user-tasks/{key}/complete", TasksWrite, user_tasks::complete).of(Keyed::UserTask),
         get("/incidents", IncidentsRead, incidents::list).in_tenant(),
         post("/incidents/{key}/retry", IncidentsWrite, incidents::retry).of(Keyed::Incident),
-        post("/incidents/{key}/resolve", IncidentsWrite, incidents::retry).of(Keyed::Incident),
+        post("/incidents/{key}/resolve", IncidentsWrite, repair::resolve).of(Keyed::Incident),
         get("/audit", AuditRead, audit::list),
         get("/identity", RuntimeView, identity::show)
             .reaching(Reach::Known)

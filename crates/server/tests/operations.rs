@@ -111,6 +111,8 @@ async fn every_figure_has_its_help_its_kind_and_labels_of_a_fixed_set() {
         "tidegate_spilled_total{shell=\"default\",stage=\"written\"} 0",
         "tidegate_late_outcomes_refused_total{shell=\"default\"} 0",
         "tidegate_quarantined_total{shell=\"default\"} 0",
+        "tidegate_starts_skipped_total{shell=\"default\"} 0",
+        "tidegate_instances_forgotten_total{shell=\"default\"} 0",
     ] {
         assert!(text.contains(line), "`{line}` is missing in\n{text}");
     }

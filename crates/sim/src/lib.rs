@@ -4,7 +4,7 @@
 //! want, when the process dies. After the last fault comes a calm in which everything must come to its end. Then one checker
 //! for each law looks at what was observed. The same seed gives the same run, line by line.
 //!
-//! There is one node: a fleet would be several [`life`]s on one disk.
+//! There is one node: a fleet would be several lives on one disk.
 
 #![allow(clippy::missing_panics_doc)]
 

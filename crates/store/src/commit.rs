@@ -79,6 +79,16 @@ pub enum Expect {
     DeadLetter(StimulusKey),
     /// The instance is there and has not ended (used by stimuli accepted for it while closed).
     InstanceLive(InstanceKey),
+    /// This timer is armed, for exactly this time: it was neither disarmed nor armed anew
+    /// (`a_timer_fires_as_it_is_armed`).
+    Timer {
+        /// Who waits.
+        owner: u64,
+        /// The timer event.
+        element: ElementIndex,
+        /// When it is due.
+        due_at: Timestamp,
+    },
     /// Each of these instances is there and has ended, and so is every instance that it called, which is among them too.
     /// One whose journal was kept when it was forgotten counts as ended. (Forgetting them is [`Write::ForgetInstances`]
     /// in the same commit: `a_live_or_unknown_instance_keeps_a_forget_from_happening`,
@@ -100,6 +110,16 @@ pub enum Write {
     },
     /// The next revision of an instance: see [`InstanceUpdate::revision`].
     UpdateInstance(InstanceUpdate),
+    /// Gives an instance another definition of its process, if it is there
+    /// (`an_instance_changes_its_definition`).
+    ChangeDefinition {
+        /// The instance.
+        instance: InstanceKey,
+        /// The definition.
+        definition: DefinitionKey,
+        /// Its version.
+        version: u32,
+    },
     /// An instance's journal entry.
     Journal(JournalRow),
     /// Arms a timer, replacing one of the same owner and element.
@@ -318,6 +338,13 @@ pub enum Refusal {
     VersionTaken,
     /// The instance is unknown or has ended.
     InstanceEnded(InstanceKey),
+    /// The timer was disarmed, or is armed for another time.
+    TimerGone {
+        /// Who waited.
+        owner: u64,
+        /// The timer event.
+        element: ElementIndex,
+    },
     /// The instance was forgotten, and its key is still fenced: it is not created again.
     InstanceForgotten(InstanceKey),
     /// The instance cannot be forgotten.

@@ -1,6 +1,6 @@
 //! A store round another one that fails, hangs or dawdles when it is told to. For tests of what is built on stores.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
@@ -24,13 +24,20 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     state: Mutex<State>,
     changed: Condvar,
+    late: Arc<Mutex<VecDeque<Answer>>>,
 }
+
+/// An answer that is still to be given.
+type Answer = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
     fault: Option<Arc<Fault>>,
-    read_error: Option<Error>,
+    /// Of the read of this name, or of all.
+    read_error: Option<(Option<&'static str>, Error)>,
+    reads: BTreeMap<&'static str, u64>,
     is_held: bool,
+    answers_are_held: bool,
     reads_are_held: bool,
     held: VecDeque<Batch>,
     refused_to_write: u64,
@@ -43,6 +50,7 @@ impl FaultyStore {
             inner,
             state: Mutex::default(),
             changed: Condvar::new(),
+            late: Arc::default(),
         }
     }
 
@@ -58,7 +66,17 @@ impl FaultyStore {
 
     /// Every read fails with `error`.
     pub fn fail_reads(&self, error: Error) {
-        self.state.lock().read_error = Some(error);
+        self.state.lock().read_error = Some((None, error));
+    }
+
+    /// Every read of this name (that of its method) fails with `error`.
+    pub fn fail_reads_of(&self, name: &'static str, error: Error) {
+        self.state.lock().read_error = Some((Some(name), error));
+    }
+
+    /// How often the read of this name was asked for.
+    pub fn reads_of(&self, name: &str) -> u64 {
+        self.state.lock().reads.get(name).copied().unwrap_or_default()
     }
 
     /// Batches are taken and not answered, until [`FaultyStore::mend`].
@@ -66,13 +84,26 @@ impl FaultyStore {
         self.state.lock().is_held = true;
     }
 
+    /// Batches are written and not answered, until [`FaultyStore::mend`].
+    pub fn hold_answers(&self) {
+        self.state.lock().answers_are_held = true;
+    }
+
     /// Reads do not return, until [`FaultyStore::mend`].
     pub fn hang_reads(&self) {
         self.state.lock().reads_are_held = true;
     }
 
-    /// Everything works again; batches that were held are handed on in their order.
+    /// Everything works again; batches that were held are handed on in their order, and answers are given in theirs.
     pub fn mend(&self) {
+        self.state.lock().answers_are_held = false;
+        loop {
+            let answer = self.late.lock().pop_front();
+            match answer {
+                Some(answer) => answer(),
+                None => break,
+            }
+        }
         loop {
             let batch = {
                 let mut state = self.state.lock();
@@ -102,14 +133,21 @@ impl FaultyStore {
         self.state.lock().refused_to_write
     }
 
-    fn read<T>(&self, read: impl FnOnce(&dyn Store) -> Result<T, Error>) -> Result<T, Error> {
+    fn read<T>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&dyn Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         {
             let mut state = self.state.lock();
+            *state.reads.entry(name).or_default() += 1;
             while state.reads_are_held {
                 self.changed.wait(&mut state);
             }
-            if let Some(error) = &state.read_error {
-                return Err(error.clone());
+            match &state.read_error {
+                Some((None, error)) => return Err(error.clone()),
+                Some((Some(failing), error)) if *failing == name => return Err(error.clone()),
+                Some(_) | None => {}
             }
         }
         read(&*self.inner)
@@ -118,15 +156,21 @@ impl FaultyStore {
 
 impl Store for FaultyStore {
     fn activate(&self) -> Result<Activation, Error> {
-        self.read(|store| store.activate())
+        self.read("activate", |store| store.activate())
     }
 
-    fn submit(&self, batch: Batch) {
+    fn submit(&self, mut batch: Batch) {
         let fault = {
             let mut state = self.state.lock();
             if state.is_held {
                 state.held.push_back(batch);
                 return;
+            }
+            if state.answers_are_held {
+                let (late, done) = (self.late.clone(), batch.done);
+                batch.done = Box::new(move |results| {
+                    late.lock().push_back(Box::new(move || done(results)));
+                });
             }
             state.fault.clone()
         };
@@ -163,11 +207,11 @@ impl Store for FaultyStore {
     }
 
     fn load(&self, instance: InstanceKey) -> Result<Option<StoredInstance>, Error> {
-        self.read(|store| store.load(instance))
+        self.read("load", |store| store.load(instance))
     }
 
     fn recoverable(&self, after: Option<InstanceKey>, limit: usize) -> Result<Vec<InstanceRow>, Error> {
-        self.read(|store| store.recoverable(after, limit))
+        self.read("recoverable", |store| store.recoverable(after, limit))
     }
 
     fn timers(
@@ -176,27 +220,27 @@ impl Store for FaultyStore {
         after: Option<&TimerRow>,
         limit: usize,
     ) -> Result<Vec<TimerRow>, Error> {
-        self.read(|store| store.timers(until, after, limit))
+        self.read("timers", |store| store.timers(until, after, limit))
     }
 
     fn stimuli(&self, after: Option<StimulusKey>, limit: usize) -> Result<Vec<StimulusRow>, Error> {
-        self.read(|store| store.stimuli(after, limit))
+        self.read("stimuli", |store| store.stimuli(after, limit))
     }
 
     fn definition(&self, key: DefinitionKey) -> Result<Option<DefinitionRow>, Error> {
-        self.read(|store| store.definition(key))
+        self.read("definition", |store| store.definition(key))
     }
 
     fn resource(&self, key: u64) -> Result<Option<Arc<[u8]>>, Error> {
-        self.read(|store| store.resource(key))
+        self.read("resource", |store| store.resource(key))
     }
 
     fn value(&self, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Error> {
-        self.read(|store| store.value(key, now))
+        self.read("value", |store| store.value(key, now))
     }
 
     fn job(&self, key: ElementInstanceKey) -> Result<Option<JobRow>, Error> {
-        self.read(|store| store.job(key))
+        self.read("job", |store| store.job(key))
     }
 
     fn ended(
@@ -206,7 +250,7 @@ impl Store for FaultyStore {
         after: Option<(Timestamp, InstanceKey)>,
         limit: usize,
     ) -> Result<Vec<EndedRow>, Error> {
-        self.read(|store| store.ended(process, until, after, limit))
+        self.read("ended", |store| store.ended(process, until, after, limit))
     }
 
     fn ended_beyond(
@@ -214,19 +258,19 @@ impl Store for FaultyStore {
         process: (&str, &str),
         keep: usize,
     ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
-        self.read(|store| store.ended_beyond(process, keep))
+        self.read("ended_beyond", |store| store.ended_beyond(process, keep))
     }
 
     fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
-        self.read(|store| store.next_ended_process(after))
+        self.read("next_ended_process", |store| store.next_ended_process(after))
     }
 
     fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
-        self.read(|store| store.forgotten(instance))
+        self.read("forgotten", |store| store.forgotten(instance))
     }
 
     fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
-        self.read(|store| store.open_operations())
+        self.read("open_operations", |store| store.open_operations())
     }
 
     fn is_lasting(&self) -> bool {
@@ -240,63 +284,65 @@ impl Store for FaultyStore {
 
 impl Queries for FaultyStore {
     fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Vec<InstanceRow>, Error> {
-        self.read(|store| store.instances(filter, page))
+        self.read("instances", |store| store.instances(filter, page))
     }
 
     fn instance(&self, key: InstanceKey) -> Result<Option<InstanceRow>, Error> {
-        self.read(|store| store.instance(key))
+        self.read("instance", |store| store.instance(key))
     }
 
     fn counts(&self) -> Result<[u64; 9], Error> {
-        self.read(|store| store.counts())
+        self.read("counts", |store| store.counts())
     }
 
     fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error> {
-        self.read(|store| store.journal(instance, after, limit))
+        self.read("journal", |store| store.journal(instance, after, limit))
     }
 
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
-        self.read(|store| store.definitions(filter, page))
+        self.read("definitions", |store| store.definitions(filter, page))
     }
 
     fn highest_version(&self, process_id: &str, tenant: &str) -> Result<u32, Error> {
-        self.read(|store| store.highest_version(process_id, tenant))
+        self.read("highest_version", |store| {
+            store.highest_version(process_id, tenant)
+        })
     }
 
     fn incidents(&self, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Error> {
-        self.read(|store| store.incidents(filter, page))
+        self.read("incidents", |store| store.incidents(filter, page))
     }
 
     fn incident(&self, key: IncidentKey) -> Result<Option<IncidentRow>, Error> {
-        self.read(|store| store.incident(key))
+        self.read("incident", |store| store.incident(key))
     }
 
     fn user_tasks(&self, filter: &UserTaskFilter, page: Page) -> Result<Vec<UserTaskRow>, Error> {
-        self.read(|store| store.user_tasks(filter, page))
+        self.read("user_tasks", |store| store.user_tasks(filter, page))
     }
 
     fn user_task(&self, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Error> {
-        self.read(|store| store.user_task(key))
+        self.read("user_task", |store| store.user_task(key))
     }
 
     fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error> {
-        self.read(|store| store.audit(page))
+        self.read("audit", |store| store.audit(page))
     }
 
     fn dead_letters(&self, page: Page) -> Result<Vec<DeadLetterRow>, Error> {
-        self.read(|store| store.dead_letters(page))
+        self.read("dead_letters", |store| store.dead_letters(page))
     }
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
-        self.read(|store| store.dead_letter(key))
+        self.read("dead_letter", |store| store.dead_letter(key))
     }
 
     fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
-        self.read(|store| store.operations(page))
+        self.read("operations", |store| store.operations(page))
     }
 
     fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
-        self.read(|store| store.operation(key))
+        self.read("operation", |store| store.operation(key))
     }
 
     fn operation_items(
@@ -306,10 +352,12 @@ impl Queries for FaultyStore {
         after: Option<InstanceKey>,
         limit: usize,
     ) -> Result<Vec<OperationItemRow>, Error> {
-        self.read(|store| store.operation_items(operation, outcome, after, limit))
+        self.read("operation_items", |store| {
+            store.operation_items(operation, outcome, after, limit)
+        })
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {
-        self.read(|store| store.queue())
+        self.read("queue", |store| store.queue())
     }
 }

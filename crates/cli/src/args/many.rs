@@ -5,12 +5,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
-/// Which instances.
+/// What instances are told apart by.
 #[derive(Debug, Args)]
-pub struct Which {
-    /// `running` or `finished`.
-    #[arg(long, value_name = "WORD")]
-    pub status: Option<String>,
+pub struct Matching {
     /// One or more sub-statuses, with commas between them.
     #[arg(long, value_name = "WORDS")]
     pub sub_status: Option<String>,
@@ -40,20 +37,31 @@ pub struct Which {
     pub tenant_id: Option<String>,
 }
 
+/// Which instances.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// `running` or `finished`.
+    #[arg(long, value_name = "WORD")]
+    pub status: Option<String>,
+    #[command(flatten)]
+    pub matching: Matching,
+}
+
 impl Which {
     /// As query parameters.
     pub fn query(self) -> Vec<(&'static str, String)> {
+        let matching = self.matching;
         let given = [
             ("status", self.status),
-            ("subStatus", self.sub_status),
-            ("processId", self.process_id),
-            ("definitionKey", self.definition_key),
-            ("businessKey", self.business_key),
-            ("parentKey", self.parent_key),
-            ("hasIncident", self.has_incident.then(|| "true".to_owned())),
-            ("startedAfter", self.started_after),
-            ("startedBefore", self.started_before),
-            ("tenantId", self.tenant_id),
+            ("subStatus", matching.sub_status),
+            ("processId", matching.process_id),
+            ("definitionKey", matching.definition_key),
+            ("businessKey", matching.business_key),
+            ("parentKey", matching.parent_key),
+            ("hasIncident", matching.has_incident.then(|| "true".to_owned())),
+            ("startedAfter", matching.started_after),
+            ("startedBefore", matching.started_before),
+            ("tenantId", matching.tenant_id),
         ];
         given
             .into_iter()
@@ -116,6 +124,10 @@ pub enum BatchAction {
 pub enum Verb {
     /// End instances.
     Cancel,
+    /// Suspend instances, with those they called.
+    Suspend,
+    /// Let suspended ones go.
+    Resume,
     /// Try once more what their incidents stopped.
     Retry,
     /// Forget those that have ended.
@@ -126,33 +138,9 @@ pub enum Verb {
 pub struct BatchStart {
     /// What to do.
     pub verb: Verb,
-    /// One or more sub-statuses, with commas between them; without, every live instance, or every one to forget.
-    #[arg(long, value_name = "WORDS")]
-    pub sub_status: Option<String>,
-    /// Of this process.
-    #[arg(long, value_name = "ID")]
-    pub process_id: Option<String>,
-    /// Of this definition.
-    #[arg(long, value_name = "KEY")]
-    pub definition_key: Option<String>,
-    /// With this business key.
-    #[arg(long, value_name = "TEXT")]
-    pub business_key: Option<String>,
-    /// Called by this instance.
-    #[arg(long, value_name = "KEY")]
-    pub parent_key: Option<String>,
-    /// With an open incident.
-    #[arg(long)]
-    pub has_incident: bool,
-    /// Started at or after this time (RFC 3339).
-    #[arg(long, value_name = "TIME")]
-    pub started_after: Option<String>,
-    /// Started before this time (RFC 3339).
-    #[arg(long, value_name = "TIME")]
-    pub started_before: Option<String>,
-    /// Of this tenant.
-    #[arg(long, value_name = "ID")]
-    pub tenant_id: Option<String>,
+    /// Without a sub-status: every live instance, or every one to forget.
+    #[command(flatten)]
+    pub matching: Matching,
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -2,10 +2,12 @@
 
 mod admin;
 mod audit;
+mod definitions;
 mod deploy;
 mod instance_control;
 mod instances;
 mod many;
+mod repair;
 mod shells;
 mod work;
 
@@ -50,6 +52,8 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
             ];
             show(call.connection.output, &answer, |value| list(value, columns))
         }
+        ClientCommand::Unregister(call) => definitions::unregister(call).await,
+        ClientCommand::Starters(call) => definitions::starters(call).await,
         ClientCommand::Incidents(call) => {
             let answer = Client::new(&call.connection)?.get(&["incidents"], &[]).await?;
             let columns = [
@@ -64,6 +68,11 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
             show(call.connection.output, &answer, |value| list(value, columns))
         }
         ClientCommand::Retry(call) => work::retry(call).await,
+        ClientCommand::Resolve(call) => repair::resolve(call).await,
+        ClientCommand::SetVariables(call) => repair::set_variables(call).await,
+        ClientCommand::Modify(call) => repair::modify(*call).await,
+        ClientCommand::Migrate(call) => repair::migrate(call).await,
+        ClientCommand::MigrationCheck(call) => repair::migration_check(call).await,
         ClientCommand::Tasks(call) => {
             let answer = Client::new(&call.connection)?.get(&["user-tasks"], &[]).await?;
             let columns = [

@@ -143,9 +143,7 @@ impl Client {
         query: &[(&str, String)],
         take: impl Fn(&[u8]),
     ) -> Result<(), Failure> {
-        let mut url = self.url(path);
-        url.query_pairs_mut().extend_pairs(query);
-        let request = self.request(Method::GET, url);
+        let request = self.request(Method::GET, self.url_with(path, query));
         let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
             return self.read(response).await.map(drop);
@@ -158,16 +156,27 @@ impl Client {
 
     /// GET with query parameters.
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Answer, Failure> {
-        let mut url = self.url(path);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.send(self.request(Method::GET, url), Duration::ZERO).await
+        self.send(
+            self.request(Method::GET, self.url_with(path, query)),
+            Duration::ZERO,
+        )
+        .await
     }
 
     /// POST with a JSON body. The server may wait for `wait` before it answers.
     pub async fn post(&self, path: &[&str], body: &Value, wait: Duration) -> Result<Answer, Failure> {
         self.send(self.request(Method::POST, self.url(path)).json(body), wait)
+            .await
+    }
+
+    /// DELETE with query parameters. The server may wait for `wait` before it answers.
+    pub async fn delete(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        wait: Duration,
+    ) -> Result<Answer, Failure> {
+        self.send(self.request(Method::DELETE, self.url_with(path, query)), wait)
             .await
     }
 
@@ -178,12 +187,19 @@ impl Client {
         query: &[(&str, String)],
         body: &Value,
     ) -> Result<Answer, Failure> {
-        let mut url = self.url(path);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.send(self.request(Method::PUT, url).json(body), Duration::ZERO)
-            .await
+        let request = self.request(Method::PUT, self.url_with(path, query));
+        self.send(request.json(body), Duration::ZERO).await
+    }
+
+    /// PATCH with query parameters and a JSON body.
+    pub async fn patch(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: &Value,
+    ) -> Result<Answer, Failure> {
+        let request = self.request(Method::PATCH, self.url_with(path, query));
+        self.send(request.json(body), Duration::ZERO).await
     }
 
     /// POST of files.
@@ -200,6 +216,14 @@ impl Client {
             Some(shell) => self.host_url(&[&["shells", shell], path].concat()),
             None => self.host_url(path),
         }
+    }
+
+    fn url_with(&self, path: &[&str], query: &[(&str, String)]) -> Url {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
     }
 
     fn host_url(&self, path: &[&str]) -> Url {

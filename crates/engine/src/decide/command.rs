@@ -158,6 +158,21 @@ impl<'a> Turn<'a> {
                 Ok(())
             }
             CommandKind::RetryIncident { incident, retries } => self.retry(incident, retries),
+            CommandKind::ResolveIncident {
+                incident,
+                retries,
+                scope,
+                variables,
+            } => {
+                self.instance
+                    .variables_of(scope)
+                    .ok_or(Rejection::NoSuchScope(scope))?;
+                if !variables.is_empty() && self.instance.incidents.contains_key(&incident) {
+                    self.event(Event::VariablesSet { scope, variables });
+                }
+                self.retry(incident, retries)
+            }
+            CommandKind::Modify(modification) => self.modify(*modification),
             CommandKind::Cancel => {
                 self.end_everything();
                 self.event(Event::InstanceCancelled);
@@ -336,6 +351,8 @@ impl<'a> Turn<'a> {
             .ok_or(Rejection::NoSuchIncident(incident))?;
         self.event(Event::IncidentResolved { incident });
         match (state.resume, state.element_instance) {
+            // A sub-process into which something was put from outside has its content already.
+            (Resume::Activation, Some(key)) if self.has_content(key) => self.then(Step::EnterScope(key)),
             (Resume::Activation, Some(key)) => self.then(Step::Activate(key)),
             (Resume::Completion, Some(key)) => self.then(Step::Complete(key)),
             (Resume::Job, Some(key)) => {
@@ -388,8 +405,13 @@ impl<'a> Turn<'a> {
         }
     }
 
+    fn has_content(&self, key: ElementInstanceKey) -> bool {
+        let state = self.instance.elements.get(&key);
+        state.is_some_and(|state| state.stage == Stage::Running && state.turns().is_none())
+    }
+
     /// Lets every token that stands on a flow try to enter again.
-    fn enter_again(&mut self) {
+    pub(crate) fn enter_again(&mut self) {
         let instance = self.instance;
         let inner = instance
             .elements

@@ -121,6 +121,32 @@ impl<'a> Turn<'a> {
             self.arm_boundaries(&me)?;
             return repetition.begin(self, &me);
         }
+        let inputs = self.inputs(key, state)?;
+        let locals = inputs.as_ref().unwrap_or(&state.variables);
+        let me = Active {
+            key,
+            element: state.element,
+            info,
+            state,
+            locals,
+        };
+        if state.turn().is_none() {
+            self.arm_boundaries(&me)?;
+        }
+        if state.turns().is_none() {
+            self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
+        }
+        info.behaviour.activate(self, &me)
+    }
+
+    /// What an element instance begins with: declared data without a value, and the input mappings. Gives all its own
+    /// variables then, where that changed them.
+    fn inputs(
+        &mut self,
+        key: ElementInstanceKey,
+        state: &ElementInstance,
+    ) -> Result<Option<Variables>, Box<Failure>> {
+        let info = self.definition.element(state.element);
         let declared = info
             .declared
             .iter()
@@ -128,7 +154,7 @@ impl<'a> Turn<'a> {
         let declared: Variables = declared
             .map(|name| (Arc::clone(name), Json::trusted("null")))
             .collect();
-        let inputs = match info.mapping.as_deref() {
+        Ok(match info.mapping.as_deref() {
             Some(mapping) if !mapping.inputs.is_empty() => {
                 let mut inputs = declared;
                 inputs.merge(mapping::inputs(mapping, self, key)?);
@@ -150,22 +176,39 @@ impl<'a> Turn<'a> {
                 });
                 Some(locals)
             }
-        };
-        let locals = inputs.as_ref().unwrap_or(&state.variables);
+        })
+    }
+
+    /// Something was begun inside a sub-process from outside: input mappings, attached events and event sub-processes,
+    /// but not what it would begin with itself.
+    pub(crate) fn enter_scope(&mut self, key: ElementInstanceKey) {
+        let Some(state) = self.at_work(key) else { return };
+        let element = state.element;
+        let mark = self.out.mark();
+        if let Err(failure) = self.try_enter_scope(key, state) {
+            self.out.back_to(mark);
+            self.incident(key, element, Resume::Activation, *failure);
+        }
+        // Its content may have ended while an incident stopped it.
+        self.then(Step::CloseScope(key));
+    }
+
+    fn try_enter_scope(
+        &mut self,
+        key: ElementInstanceKey,
+        state: &ElementInstance,
+    ) -> Result<(), Box<Failure>> {
+        let info = self.definition.element(state.element);
+        let inputs = self.inputs(key, state)?;
         let me = Active {
             key,
             element: state.element,
             info,
             state,
-            locals,
+            locals: inputs.as_ref().unwrap_or(&state.variables),
         };
-        if state.turn().is_none() {
-            self.arm_boundaries(&me)?;
-        }
-        if state.turns().is_none() {
-            self.arm_listeners(&info.listeners, &Waiter::of(&me))?;
-        }
-        info.behaviour.activate(self, &me)
+        self.arm_boundaries(&me)?;
+        self.arm_listeners(&info.listeners, &Waiter::of(&me))
     }
 
     /// Something ended inside an element instance that decides what comes next.

@@ -317,6 +317,18 @@ impl MultiInstance {
 }
 
 impl Repetition {
+    /// True if a repetition under way can go on as this one.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Standard { .. }, Self::Standard { .. }) => true,
+            (Self::MultiInstance(one), Self::MultiInstance(other)) => {
+                one.is_sequential == other.is_sequential
+            }
+            (Self::Standard { .. }, Self::MultiInstance(_))
+            | (Self::MultiInstance(_), Self::Standard { .. }) => false,
+        }
+    }
+
     /// The variable that the outputs of the turns go to.
     pub(crate) fn output_collection(&self) -> Option<&Arc<str>> {
         match self {

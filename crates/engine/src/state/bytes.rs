@@ -9,7 +9,7 @@ use minicbor::Encoder;
 use minicbor::data::Type;
 use minicbor::decode::Decoder;
 use minicbor::encode::Error as EncodeError;
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
+use tidegate_model::{DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, Variables};
 
 use crate::codec::{CorruptState, KeyBase, VERSION, finished, key, length, open};
 use crate::definition::{Definition, FlowIndex};
@@ -17,7 +17,9 @@ use crate::state::{
     Control, ElementInstance, Handles, IncidentState, Instance, Phase, Role, Scope, Stage, Wait,
 };
 
-const PARTS: u64 = 13;
+const PARTS: u64 = 14;
+/// Parts of a state that has one definition all its life.
+const PARTS_WITHOUT_ORIGIN: u64 = 13;
 /// Parts of a state on which nobody has acted.
 const PARTS_WITHOUT_CONTROL: u64 = 12;
 /// Parts of a state without earlier values of variables and without scopes that ended abnormally.
@@ -104,11 +106,15 @@ impl Instance {
         let base = &mut KeyBase(self.key.0);
         let completed = &self.completed;
         let has_control = !self.control.is_empty();
-        let is_plain = !has_control && completed.past.seen.is_empty() && completed.abnormal.is_empty();
-        out.array(match (is_plain, has_control) {
-            (true, _) => PARTS_OF_PLAIN,
-            (false, false) => PARTS_WITHOUT_CONTROL,
-            (false, true) => PARTS,
+        let is_plain = !has_control
+            && self.origin.is_none()
+            && completed.past.seen.is_empty()
+            && completed.abnormal.is_empty();
+        out.array(match (is_plain, has_control, self.origin) {
+            (true, _, _) => PARTS_OF_PLAIN,
+            (false, false, None) => PARTS_WITHOUT_CONTROL,
+            (false, true, None) => PARTS_WITHOUT_ORIGIN,
+            (false, _, Some(_)) => PARTS,
         })?
         .u64(self.key.0)?
         .encode(self.phase)?
@@ -170,8 +176,11 @@ impl Instance {
             return Ok(());
         }
         completed::write_past(out, base, completed, &mut large)?;
-        if has_control {
+        if has_control || self.origin.is_some() {
             out.encode(&self.control)?;
+        }
+        if let Some(origin) = self.origin {
+            out.u64(origin.0)?;
         }
         Ok(())
     }
@@ -255,10 +264,15 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Instance, CorruptState> {
         return Ok(instance);
     }
     completed::read_past(decoder, base, &mut instance.completed, &mut large)?;
-    if (parts as u64) < PARTS {
+    if (parts as u64) < PARTS_WITHOUT_ORIGIN {
+        skip_to(decoder, parts, PARTS_WITHOUT_CONTROL)?;
         return Ok(instance);
     }
     instance.control = decoder.decode::<Control>()?;
+    if (parts as u64) < PARTS {
+        return Ok(instance);
+    }
+    instance.origin = Some(DefinitionKey(decoder.u64()?));
     skip_to(decoder, parts, PARTS)?;
     Ok(instance)
 }

@@ -61,6 +61,13 @@ impl CompletedActivities {
         entries.map(|((scope, order), completed)| (*scope, *order, completed))
     }
 
+    /// Changes what element each of them is of.
+    pub(crate) fn change_elements(&mut self, change: impl Fn(&mut ElementIndex)) {
+        self.kept
+            .values_mut()
+            .for_each(|completed| change(&mut completed.element));
+    }
+
     /// About how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.past.bytes

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
-use tidegate_model::{ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables};
+use tidegate_model::{
+    DefinitionKey, ElementIndex, ElementInstanceKey, IncidentKey, InstanceKey, SubStatus, Variables,
+};
 
 use crate::definition::Definition;
 use crate::element::WhenInterrupted;
@@ -29,6 +31,8 @@ pub struct Instance {
     pub(crate) with_tokens: BTreeSet<ElementInstanceKey>,
     /// What can be compensated.
     pub(crate) completed: CompletedActivities,
+    /// The definition it began with, where it has changed to another since.
+    pub(crate) origin: Option<DefinitionKey>,
     /// What operators did that stands.
     pub(crate) control: Control,
 }
@@ -80,6 +84,7 @@ impl Instance {
             listening: BTreeSet::new(),
             with_tokens: BTreeSet::new(),
             completed: CompletedActivities::default(),
+            origin: None,
             control: Control::default(),
         }
     }
@@ -107,6 +112,11 @@ impl Instance {
     /// How many events it is made of, [`crate::Event::Caused`] left out.
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// The definition that its journal begins with, where it has changed to another since.
+    pub fn origin(&self) -> Option<DefinitionKey> {
+        self.origin
     }
 
     /// The variables of the instance itself.

@@ -60,6 +60,14 @@ impl Scope {
         });
     }
 
+    /// Puts the tokens on other flows.
+    pub(crate) fn change_flows(&mut self, change: impl Fn(&mut FlowIndex)) {
+        for (mut flow, count) in std::mem::take(&mut self.tokens) {
+            change(&mut flow);
+            self.put(flow, count);
+        }
+    }
+
     pub(crate) fn remove_tokens(&mut self) {
         self.tokens.clear();
     }

@@ -198,6 +198,25 @@ impl Instance {
         all
     }
 
+    /// True if `owner` waits for a message or signal of this name, which `element` receives.
+    pub fn awaits(
+        &self,
+        definition: &Definition,
+        owner: ElementInstanceKey,
+        element: ElementIndex,
+        name: &str,
+    ) -> bool {
+        let wait = self.wait_of(owner, element);
+        wait.is_some_and(|wait| match awaited(definition, wait) {
+            WaitKind::Message { name: awaited, .. } | WaitKind::Signal(awaited) => *awaited == *name,
+            WaitKind::Job(_)
+            | WaitKind::UserTask(_)
+            | WaitKind::Timer(_)
+            | WaitKind::Condition(_)
+            | WaitKind::Child { .. } => false,
+        })
+    }
+
     /// The latest-started activity that still runs, else the one that completed last.
     pub fn last_activity<'a>(&self, definition: &'a Definition) -> Option<(ElementInstanceKey, &'a str)> {
         let running = self

@@ -127,6 +127,14 @@ impl TimerSpec {
         Ok(Self { kind, text, fixed })
     }
 
+    /// What the model says.
+    pub(crate) fn written(&self) -> &Arc<str> {
+        match &self.text {
+            Text::Literal(text) => text,
+            Text::Computed(computed) => &computed.text,
+        }
+    }
+
     pub(crate) fn fixed(&self) -> Option<&Schedule> {
         self.fixed.as_ref()
     }

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_engine::{
-    CompileOptions, Compiled, Definition, Event, Instance, advance, apply, compile, decode_events,
-    encode_events, outstanding,
+    Change, CompileOptions, Compiled, Definition, Event, Instance, advance, apply, compile, decode_events,
+    encode_events, migrate, outstanding, rehearse_migration,
 };
 use tidegate_model::effect::{Job, Timer};
 use tidegate_model::{
-    Cause, Command, CommandKind, Diagnostic, Effect, ElementInstanceKey, InstanceKey, KeyGenerator,
-    Rejection, Timestamp,
+    Cause, Command, CommandKind, DefinitionKey, Diagnostic, Effect, ElementInstanceKey, InstanceKey,
+    KeyGenerator, Migration, Rejection, Timestamp,
 };
 
 /// When the manual clock begins: 2026-01-01T00:00:00Z.
@@ -66,6 +66,9 @@ pub fn errors(diagnostics: &[Diagnostic]) -> Vec<&str> {
 #[derive(Clone)]
 pub struct Host {
     pub definition: Arc<Definition>,
+    /// The definition it began with, and those that it changed to.
+    pub first: Arc<Definition>,
+    pub versions: BTreeMap<DefinitionKey, Arc<Definition>>,
     pub instance: Instance,
     pub now: Timestamp,
     pub keys: KeyGenerator,
@@ -83,6 +86,8 @@ impl Host {
         let key = InstanceKey(keys.next_key());
         Self {
             definition: Arc::clone(definition),
+            first: Arc::clone(definition),
+            versions: BTreeMap::new(),
             instance: Instance::new(key),
             now: BEGIN,
             keys,
@@ -177,10 +182,80 @@ impl Host {
     /// The whole journal gives the live state.
     pub fn check_journal(&self) {
         let mut replayed = Instance::new(self.instance.key());
-        self.journal
-            .iter()
-            .for_each(|event| apply(&self.definition, &mut replayed, event));
+        let mut definition = &self.first;
+        for event in &self.journal {
+            if let Event::Migrated { to, .. } = event {
+                definition = &self.versions[to];
+            }
+            apply(definition, &mut replayed, event);
+        }
         assert_eq!(replayed, self.instance);
+    }
+
+    /// Changes to another version, with the same checks as a command.
+    pub fn migrate(&mut self, new: &Arc<Definition>) -> Result<Vec<Event>, Rejection> {
+        let number = self.versions.len() as u64;
+        let migration = Migration {
+            definition: DefinitionKey(number + 2),
+            mapping: BTreeMap::new(),
+        };
+        let old = Arc::clone(&self.definition);
+        let change = Change {
+            old: &old,
+            from: DefinitionKey(number + 1),
+            new,
+            migration: &migration,
+            cause: Cause::Engine,
+        };
+        self.keys.observe(self.now);
+        let before = self.instance.clone();
+        let planned = rehearse_migration(&change, &before, self.now);
+        let (mut events, mut effects) = (Vec::new(), Vec::new());
+        let done = migrate(
+            &change,
+            &mut self.instance,
+            self.now,
+            &mut self.keys,
+            &mut events,
+            &mut effects,
+        );
+        assert_eq!(planned.is_ok(), done.is_ok(), "a dry run says what would be");
+        if let Err(rejection) = done {
+            assert_eq!(before, self.instance, "a refused change changed something");
+            assert_eq!((events.len(), effects.len()), (0, 0));
+            return Err(rejection);
+        }
+        let bytes = encode_events(&events);
+        assert_eq!(decode_events(&bytes).expect("events can be read"), events);
+        let (mut replayed, mut definition) = (before, &old);
+        for event in &events {
+            if matches!(event, Event::Migrated { .. }) {
+                definition = new;
+            }
+            apply(definition, &mut replayed, event);
+            let again = Instance::decode(&replayed.encode()).expect("a state can be read");
+            assert_eq!(again, replayed);
+            again
+                .check(definition)
+                .expect("a state belongs to its definition");
+        }
+        assert_eq!(
+            replayed, self.instance,
+            "the journal does not give the live state"
+        );
+        self.journal.extend(events.iter().cloned());
+        self.definition = Arc::clone(new);
+        self.versions.insert(migration.definition, Arc::clone(new));
+        effects.iter().for_each(|effect| self.follow(effect));
+        // A task goes on under another index, which is nobody's business outside.
+        for effect in outstanding(&self.definition, &self.instance) {
+            let name = identity(&effect);
+            if matches!(effect, Effect::OpenUserTask(_)) && self.open.contains_key(&name) {
+                self.open.insert(name, effect);
+            }
+        }
+        self.check_outstanding();
+        Ok(events)
     }
 
     fn follow(&mut self, effect: &Effect) {

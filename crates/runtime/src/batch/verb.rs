@@ -1,7 +1,7 @@
 //! What a batch does to each instance: one row a verb.
 
 use serde::{Deserialize, Serialize};
-use tidegate_model::{Cancellation, InstanceKey, Stimulus};
+use tidegate_model::{Cancellation, Cause, Hold, HoldScope, InstanceKey, Stimulus, SubStatus};
 use tidegate_store::{ErrorKind, IncidentFilter, InstanceRow, Page};
 use tokio::sync::oneshot;
 
@@ -9,7 +9,7 @@ use crate::api::Acceptance;
 use crate::builder::blocking;
 use crate::error::Error;
 use crate::forget::{JournalFate, MOST, forget, with_called};
-use crate::owner::{CancelOrder, Message, MoveOrder};
+use crate::owner::{CancelOrder, HoldOrder, Message, MoveOrder, ReleaseOrder};
 
 use super::{Batch, Doing};
 
@@ -19,6 +19,10 @@ use super::{Batch, Doing};
 pub enum Verb {
     /// Ends instances.
     Cancel,
+    /// Suspends them, with those they called.
+    Suspend,
+    /// Lets suspended ones go.
+    Resume,
     /// Tries once more what their incidents stopped.
     Retry,
     /// Forgets them, with those they called.
@@ -49,6 +53,22 @@ const ROWS: &[Row] = &[
         word: "cancel",
         is_for_live: true,
         idle: |row| has_ended(row).then_some(Idle::Unchanged("it has ended already")),
+    },
+    Row {
+        verb: Verb::Suspend,
+        word: "suspend",
+        is_for_live: true,
+        idle: |row| match row.sub_status {
+            SubStatus::Held => Some(Idle::Unchanged("it is held already")),
+            SubStatus::Cancelling => Some(Idle::Failed("it is being cancelled")),
+            _ => has_ended(row).then_some(Idle::Failed("it has ended")),
+        },
+    },
+    Row {
+        verb: Verb::Resume,
+        word: "resume",
+        is_for_live: true,
+        idle: |row| has_ended(row).then_some(Idle::Unchanged("it has ended")),
     },
     Row {
         verb: Verb::Retry,
@@ -148,6 +168,9 @@ pub(super) type Told = (ItemOutcome, Option<String>);
 pub(super) enum Begun {
     Told(Told),
     Cancelling(oneshot::Receiver<Result<InstanceRow, Error>>),
+    Holding(oneshot::Receiver<Result<InstanceRow, Error>>),
+    /// With the revision of before: one that was not held keeps it.
+    Releasing(oneshot::Receiver<Result<InstanceRow, Error>>, u64),
     Retrying(Vec<oneshot::Receiver<Result<Acceptance, Error>>>),
     Forgetting(InstanceKey),
 }
@@ -174,6 +197,8 @@ impl Doing<'_> {
         }
         match batch.verb {
             Verb::Cancel => Ok(self.cancel(batch, instance)),
+            Verb::Suspend => Ok(self.suspend(batch, instance)),
+            Verb::Resume => Ok(self.release(batch, &row)),
             Verb::Retry => self.retry(batch, instance).await,
             Verb::Forget => Ok(Begun::Forgetting(instance)),
         }
@@ -195,6 +220,39 @@ impl Doing<'_> {
         let (reply, answer) = oneshot::channel();
         self.owners.send(instance, Message::Cancel(order, reply));
         Begun::Cancelling(answer)
+    }
+
+    fn suspend(&self, batch: &Batch, instance: InstanceKey) -> Begun {
+        let order = Box::new(HoldOrder {
+            instance,
+            hold: Hold {
+                origin: instance,
+                since: self.shared.now(),
+                actor: batch.actor.clone(),
+                reason: batch.reason.clone(),
+                scope: HoldScope::default(),
+                timers: self.shared.options.held_timers,
+            },
+            now: false,
+            audit: None,
+        });
+        let (reply, answer) = oneshot::channel();
+        self.owners.send(instance, Message::Hold(order, reply));
+        Begun::Holding(answer)
+    }
+
+    fn release(&self, batch: &Batch, row: &InstanceRow) -> Begun {
+        let order = Box::new(ReleaseOrder {
+            instance: row.key,
+            cause: Cause::Operator {
+                actor: batch.actor.clone(),
+                reason: batch.reason.clone(),
+            },
+            audit: None,
+        });
+        let (reply, answer) = oneshot::channel();
+        self.owners.send(row.key, Message::Release(order, reply));
+        Begun::Releasing(answer, row.revision)
     }
 
     async fn retry(&self, batch: &Batch, instance: InstanceKey) -> Result<Begun, Error> {
@@ -235,6 +293,17 @@ impl Doing<'_> {
                 Ok(Ok(row)) if !has_ended(&row) => {
                     let why = format!("it is {}", row.sub_status.word());
                     return Ok((ItemOutcome::Done, Some(why)));
+                }
+                Ok(answer) => answer.map(drop),
+                Err(_) => Err(Error::Stopped),
+            },
+            Begun::Holding(answer) => match answer.await {
+                Ok(answer) => answer.map(drop),
+                Err(_) => Err(Error::Stopped),
+            },
+            Begun::Releasing(answer, before) => match answer.await {
+                Ok(Ok(row)) if row.revision == before => {
+                    return Ok((ItemOutcome::Unchanged, Some("it is not held".to_owned())));
                 }
                 Ok(answer) => answer.map(drop),
                 Err(_) => Err(Error::Stopped),

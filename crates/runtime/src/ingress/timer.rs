@@ -4,7 +4,7 @@
 //! firing finds nobody waiting. While the gate or the source is closed nothing is popped; afterwards timers leave
 //! in the order of their due times.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -37,6 +37,39 @@ struct Armed {
     /// Every timer of the store due by then is in `due`.
     loaded_until: Option<Timestamp>,
     due: BTreeSet<Entry>,
+    /// The newest of each owner and element: what replaces it or takes it away costs no search.
+    newest: HashMap<(u64, ElementIndex), Entry>,
+}
+
+impl Armed {
+    /// In the place of one of the same owner and element.
+    fn put(&mut self, entry: Entry) {
+        if let Some(older) = self.newest.insert((entry.owner, entry.element), entry) {
+            self.due.remove(&older);
+        }
+        self.due.insert(entry);
+    }
+
+    /// As read from the store: what was armed since that read is newer.
+    fn put_read(&mut self, entry: Entry) {
+        self.newest.entry((entry.owner, entry.element)).or_insert(entry);
+        self.due.insert(entry);
+    }
+
+    fn take(&mut self, owner: u64, element: ElementIndex) {
+        if let Some(entry) = self.newest.remove(&(owner, element)) {
+            self.due.remove(&entry);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Entry> {
+        let entry = self.due.pop_first()?;
+        let key = (entry.owner, entry.element);
+        if self.newest.get(&key) == Some(&entry) {
+            self.newest.remove(&key);
+        }
+        Some(entry)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,11 +87,19 @@ impl Timers {
         let mut armed = self.armed.lock();
         if armed.loaded_until.is_some_and(|until| row.due_at <= until) {
             let is_first = armed.due.first().is_none_or(|first| row.due_at < first.due_at);
-            armed.due.insert(Entry::from(row));
+            armed.put(Entry::from(row));
             if is_first {
                 self.wake.notify_one();
             }
+        } else {
+            // It is armed for later: what is in memory of it is no longer so.
+            armed.take(row.owner, row.element);
         }
+    }
+
+    /// The removal of a timer was committed.
+    pub(crate) fn disarmed(&self, owner: u64, element: ElementIndex) {
+        self.armed.lock().take(owner, element);
     }
 
     /// Reads the timers of the next minute once more: one that is not in memory may be armed in the store.
@@ -167,7 +208,9 @@ async fn load(shared: &Arc<Shared>) {
     {
         armed.loaded_until = Some(last.due_at);
     }
-    armed.due.extend(rows.iter().map(Entry::from));
+    for row in &rows {
+        armed.put_read(Entry::from(row));
+    }
 }
 
 async fn hand_over(shared: &Arc<Shared>, owners: &Owners) {
@@ -177,7 +220,7 @@ async fn hand_over(shared: &Arc<Shared>, owners: &Owners) {
         {
             let mut armed = shared.timers.armed.lock();
             while due.len() < HANDFUL && armed.due.first().is_some_and(|entry| entry.due_at <= now) {
-                due.extend(armed.due.pop_first().map(TimerRow::from));
+                due.extend(armed.pop().map(TimerRow::from));
             }
         }
         if due.is_empty() {
@@ -186,5 +229,67 @@ async fn hand_over(shared: &Arc<Shared>, owners: &Owners) {
         for (owner, rows) in owners.split(due, |row| row.instance.map_or(row.owner, InstanceKey::get)) {
             owners.send_to(owner, Message::TimersDue(rows));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(owner: u64, due_at: i64) -> TimerRow {
+        TimerRow {
+            due_at: Timestamp::from_ms(due_at),
+            owner,
+            element: ElementIndex(1),
+            instance: None,
+            fired: 0,
+        }
+    }
+
+    fn loaded() -> Timers {
+        let timers = Timers::default();
+        timers.armed.lock().loaded_until = Some(Timestamp::from_ms(1_000));
+        timers
+    }
+
+    fn due(timers: &Timers) -> Vec<(u64, i64)> {
+        let armed = timers.armed.lock();
+        assert!(armed.newest.len() <= armed.due.len());
+        armed
+            .due
+            .iter()
+            .map(|entry| (entry.owner, entry.due_at.as_ms()))
+            .collect()
+    }
+
+    #[test]
+    fn e12_a_timer_armed_twice_is_one_timer_and_its_removal_takes_the_newer() {
+        let timers = loaded();
+        timers.armed(&row(1, 10));
+        timers.armed(&row(2, 20));
+        timers.armed(&row(1, 30));
+        assert_eq!(due(&timers), [(2, 20), (1, 30)]);
+        timers.disarmed(1, ElementIndex(1));
+        timers.disarmed(1, ElementIndex(1));
+        assert_eq!(due(&timers), [(2, 20)]);
+        // Armed again for a time beyond what is in memory: the store has it.
+        timers.armed(&row(2, 5_000));
+        assert_eq!(due(&timers), []);
+    }
+
+    #[test]
+    fn e12_a_read_that_is_older_than_an_arming_does_not_take_its_place() {
+        let timers = loaded();
+        timers.armed(&row(1, 30));
+        timers.armed.lock().put_read(Entry::from(&row(1, 10)));
+        timers.armed.lock().put_read(Entry::from(&row(1, 30)));
+        // The older one fires for nobody; the newer one is still there.
+        assert_eq!(due(&timers), [(1, 10), (1, 30)]);
+        assert_eq!(
+            timers.armed.lock().pop().map(|entry| entry.due_at.as_ms()),
+            Some(10)
+        );
+        timers.disarmed(1, ElementIndex(1));
+        assert_eq!(due(&timers), []);
     }
 }

@@ -188,7 +188,7 @@ impl Owner {
         let mut jobs = Vec::with_capacity(resident.running.len());
         for running in resident.running.drain(..) {
             tracing::warn!(instance = %key, element = %running.element_id, event = "ActivityAbandoned", "an activity of a cancelled instance did not stop in its time; it is abandoned and its result will not be taken");
-            if let Some(task) = running.task {
+            if let Some(task) = &running.task {
                 task.abort();
             }
             resident.done_in_process.push(running.job);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tidegate_engine::encode_events;
 use tidegate_model::effect::{Job, SubscriptionKind};
 use tidegate_model::stimulus::ChildNews;
-use tidegate_model::{Cause, Effect, InstanceKey, MessageKey, SubStatus, Timestamp};
+use tidegate_model::{Cause, Effect, ElementIndex, InstanceKey, MessageKey, SubStatus, Timestamp};
 use tidegate_store::{
     Awaited, Commit, CommitError, CommitResult, Error as StoreError, ErrorKind, IncidentRow, InstanceRow,
     InstanceUpdate, JobRow, JobState, JournalRow, Outcome, Refusal, StimulusRow, SubscriptionRow, TimerRow,
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::api::{Acceptance, Started};
 use crate::error::Error;
+use crate::observe::Told;
 use crate::options::CommitPolicy;
 use crate::shared::{Counters, Shared};
 
@@ -57,10 +58,13 @@ pub(super) struct After {
     gone: Vec<tidegate_model::ElementInstanceKey>,
     opened: Vec<Arc<str>>,
     timers: Vec<TimerRow>,
+    disarmed: Vec<(u64, ElementIndex)>,
     pub(super) answers: Vec<Answer>,
     pub(super) consumed: Vec<Item>,
     /// Stimuli for others, which the commit put into the queue.
     emitted: Vec<StimulusRow>,
+    /// What observers are told.
+    observed: Vec<Told>,
 }
 
 /// Who is answered at a commit, and how.
@@ -160,9 +164,13 @@ impl Owner {
             ));
             return self.answer_all_failed(after.answers, after.consumed, &problem, None);
         }
+        self.shared.observers.tell(&after.observed);
         self.send_emitted(std::mem::take(&mut after.emitted), &mut outcome);
         self.arrange(outcome);
         self.release_consumed(&after.consumed);
+        for (owner, element) in &after.disarmed {
+            self.shared.timers.disarmed(*owner, *element);
+        }
         for timer in &after.timers {
             self.shared.timers.armed(timer);
         }
@@ -176,10 +184,10 @@ impl Owner {
             && resident.incarnation == after.incarnation
         {
             resident.in_flight -= 1;
-            let gone: Vec<_> = resident
-                .running
-                .extract_if(.., |running| after.gone.contains(&running.job))
-                .collect();
+            // A job that is open again since was begun anew by what came after this commit: that run is wanted.
+            let (running, instance) = (&mut resident.running, &resident.instance);
+            let is_gone = |job| after.gone.contains(&job) && !instance.has_job(job);
+            let gone: Vec<_> = running.extract_if(.., |running| is_gone(running.job)).collect();
             let incarnation = resident.incarnation;
             self.ready.extend(after.jobs.into_iter().map(|job| Ready {
                 instance: key,
@@ -375,6 +383,14 @@ impl Owner {
             CommitError::Refused(Refusal::ValuePresent(value)) => instance_of(value),
             _ => None,
         };
+        if let CommitError::Refused(Refusal::TimerGone { owner, element }) = &error {
+            // The timer was another's meanwhile: nothing was to be started, and nothing is tried again.
+            consumed.retain(|item| !is_timer(item, *owner, *element));
+            self.turns.remove(&(*owner, *element));
+            self.shared.timers.reload();
+            cut = None;
+            had_cycle = false;
+        }
         self.answer_all_failed(answers, consumed, &problem, duplicate);
         // It may be held no longer, or still be: who takes up what was put by will see.
         self.shared.held.lock().remove(&key);
@@ -505,6 +521,10 @@ pub(super) fn take_left(resident: &mut Resident, answers: &mut Vec<Answer>, cons
     consumed.append(&mut resident.consumed);
 }
 
+fn is_timer(item: &Item, owner: u64, element: ElementIndex) -> bool {
+    matches!(item, Item::Timer(row) if row.owner == owner && row.element == element)
+}
+
 /// False if the store belongs to a later generation, or was closed by us: then there is nothing of ours to save.
 fn is_ours(error: &CommitError) -> bool {
     match error {
@@ -544,9 +564,11 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         gone: Vec::new(),
         opened: Vec::new(),
         timers: Vec::new(),
+        disarmed: Vec::new(),
         answers: std::mem::take(&mut resident.answers),
         consumed: std::mem::take(&mut resident.consumed),
         emitted: Vec::new(),
+        observed: Vec::new(),
     });
     let effects = std::mem::take(&mut resident.effects);
     let mut writes = Vec::new();
@@ -572,6 +594,15 @@ fn build(shared: &Shared, keys: &mut Keys, resident: &mut Resident, now: Timesta
         expect,
         writes: Vec::with_capacity(2 + writes.len() + riders.len()),
     };
+    if shared.observers.is_any() {
+        let definition = &resident.loaded.definition;
+        after.observed = shared.observers.read(
+            definition,
+            &resident.row,
+            &resident.events,
+            resident.first_sequence,
+        );
+    }
     if has_news || !writes.is_empty() {
         write_row(shared, resident, sub_status, now, &mut commit.writes);
         after.row = resident.row.clone();
@@ -608,7 +639,8 @@ fn write_row(
     if let Some(trim) = &trim {
         payload = Some(trim.payload.clone());
     }
-    let state = is_due.then(|| resident.instance.encode());
+    let must_be_whole = std::mem::take(&mut resident.writes_state);
+    let state = (is_due || must_be_whole).then(|| resident.instance.encode());
     if let Some(state) = &state {
         resident.state_bytes = state.len();
         resident.journal_bytes = 0;
@@ -705,6 +737,7 @@ fn translate(
                 after
                     .timers
                     .retain(|row| row.owner != owner.get() || row.element != element);
+                after.disarmed.push((owner.get(), element));
                 writes.push(Write::DisarmTimer {
                     owner: owner.get(),
                     element,

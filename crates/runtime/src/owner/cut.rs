@@ -153,7 +153,7 @@ impl Owner {
         for running in resident.running.drain(..) {
             resident.begun.push(running.job);
             tracing::warn!(instance = %key, element = %running.element_id, "an activity did not stop when told to; it is abandoned and its result will not be taken");
-            if let Some(task) = running.task {
+            if let Some(task) = &running.task {
                 task.abort();
             }
         }

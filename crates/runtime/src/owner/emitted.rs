@@ -241,7 +241,9 @@ fn find(shared: &Shared, caller: &Loaded, child: &Child) -> Result<std::sync::Ar
             .definitions
             .get(&*shared.store, row.key)
             .map_err(|error| error.to_string())?;
-        let Some(loaded) = loaded else { continue };
+        let Some(loaded) = loaded.filter(|loaded| loaded.is_startable()) else {
+            continue;
+        };
         match &child.binding {
             Binding::VersionTag(tag) if loaded.definition.version_tag().is_none_or(|own| **own != **tag) => {}
             _ => return Ok(loaded),

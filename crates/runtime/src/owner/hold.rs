@@ -21,15 +21,15 @@ pub(crate) struct HoldOrder {
     pub(crate) hold: Hold,
     /// Cut what runs in the instance, instead of waiting until it rests.
     pub(crate) now: bool,
-    /// The entry for an effective change.
-    pub(crate) audit: AuditRow,
+    /// The entry for an effective change; none if whoever asks has one of its own.
+    pub(crate) audit: Option<AuditRow>,
 }
 
 /// An instance to let go.
 pub(crate) struct ReleaseOrder {
     pub(crate) instance: InstanceKey,
     pub(crate) cause: Cause,
-    pub(crate) audit: AuditRow,
+    pub(crate) audit: Option<AuditRow>,
 }
 
 impl Owner {
@@ -56,7 +56,7 @@ impl Owner {
         let before = resident.row.sub_status;
         let mut changes = !stands;
         if order.now {
-            changes |= self.cut_one(key, order.audit.reason.clone());
+            changes |= self.cut_one(key, order.audit.as_ref().and_then(|audit| audit.reason.clone()));
         }
         if !stands && let Err(rejection) = self.put_on_hold(key, order.hold) {
             let _ = reply.send(Err(rejection.into()));
@@ -67,10 +67,10 @@ impl Owner {
             return;
         };
         resident.answers.push(Answer::Row(reply));
-        if changes {
-            order.audit.before = Some(before.word().to_owned());
-            order.audit.after = Some("held".to_owned());
-            resident.take_along(order.audit);
+        if changes && let Some(mut audit) = order.audit {
+            audit.before = Some(before.word().to_owned());
+            audit.after = Some("held".to_owned());
+            resident.take_along(audit);
         }
         self.mark_dirty(key);
     }
@@ -124,7 +124,7 @@ impl Owner {
         for running in resident.running.drain(..) {
             tracing::info!(instance = %key, element = %running.element_id, "an activity is stopped because its instance is held at once; its result will not be taken");
             running.stopper.stop(tokio::time::Instant::now());
-            if let Some(task) = running.task {
+            if let Some(task) = &running.task {
                 task.abort();
             }
         }
@@ -201,7 +201,7 @@ impl Owner {
     }
 
     /// An operator lets an instance go.
-    pub(super) fn release(&mut self, mut order: ReleaseOrder, reply: Reply<InstanceRow>) {
+    pub(super) fn release(&mut self, order: ReleaseOrder, reply: Reply<InstanceRow>) {
         let key = order.instance;
         let Some(reply) = self.loaded_for_control(key, reply) else {
             return;
@@ -216,15 +216,15 @@ impl Owner {
             return;
         };
         resident.answers.push(Answer::Row(reply));
-        if is_held {
-            order.audit.before = Some("held".to_owned());
+        if is_held && let Some(mut audit) = order.audit {
+            audit.before = Some("held".to_owned());
             let after = if resident.instance.is_held() {
                 "held"
             } else {
                 "released"
             };
-            order.audit.after = Some(after.to_owned());
-            resident.take_along(order.audit);
+            audit.after = Some(after.to_owned());
+            resident.take_along(audit);
         }
         self.mark_dirty(key);
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::activity::Stopper;
 use crate::definitions::Loaded;
+use crate::tasks::Stragglers;
 
 use super::commit::Answer;
 use super::cycle::Cycle;
@@ -60,6 +61,9 @@ pub(super) struct Resident {
     pub(super) is_marked: bool,
     /// What the store says was under way when it was loaded, until a cycle takes it up.
     pub(super) left: Option<SubStatus>,
+    /// The next commit holds the whole state, whatever the journal weighs: what stands in the journal behind it is of
+    /// another definition.
+    pub(super) writes_state: bool,
     /// Its cancellation ends more of it with the next commit.
     pub(super) has_more_to_end: bool,
     /// Outcomes of handlers that ended while it is held, for the next commit to put into the queue.
@@ -73,13 +77,32 @@ pub(super) struct Resident {
     pub(super) counted_bytes: usize,
 }
 
-/// An in-process activity that runs.
+/// An in-process activity that runs. One that is let go of before it has ended is a straggler.
 pub(super) struct Running {
     pub(super) job: ElementInstanceKey,
     pub(super) run: u64,
     pub(super) element_id: Arc<str>,
     pub(super) stopper: Stopper,
     pub(super) task: Option<tokio::task::AbortHandle>,
+    pub(super) stragglers: Stragglers,
+}
+
+impl Running {
+    /// It has reported its end.
+    pub(super) fn ended(mut self) {
+        self.task = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take()
+            && !task.is_finished()
+        {
+            let name = format!("activity {} of job {}", self.element_id, self.job);
+            self.stragglers.add(name, task);
+        }
+    }
 }
 
 impl Resident {
@@ -118,6 +141,7 @@ impl Resident {
             state_bytes: 0,
             trimmed: 0,
             is_marked: false,
+            writes_state: false,
             left: None,
             has_more_to_end: false,
             kept: Vec::new(),

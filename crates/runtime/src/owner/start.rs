@@ -44,6 +44,10 @@ pub(crate) fn idempotency_entry(tenant: &str, key: &str) -> String {
 
 impl Owner {
     pub(super) fn start(&mut self, order: StartOrder, reply: Reply<Started>) {
+        if self.shared.life.is_stopped() {
+            let _ = reply.send(Err(Error::Stopped));
+            return;
+        }
         if let Some(key) = &order.idempotency_key {
             let entry = idempotency_entry(&order.loaded.row.tenant, key);
             match self.known_start(&entry) {
@@ -54,6 +58,10 @@ impl Owner {
                     return;
                 }
             }
+        }
+        if !order.loaded.is_startable() {
+            let _ = reply.send(Err(Error::NoSuchDefinition(order.loaded.row.key)));
+            return;
         }
         let now = self.now();
         let key = InstanceKey(self.keys.fresh(now));

@@ -222,7 +222,24 @@ impl Owner {
                 return Ok(());
             }
         }
+        if let Stimulus::Migrate { migration, .. } = &stimulus
+            && let Err(error) = self
+                .shared
+                .definitions
+                .get(&*self.shared.store, migration.definition)
+        {
+            self.put_back_later(Item::Stimulus(row), &error.into());
+            return Ok(());
+        }
         let copy = matches!(stimulus, Stimulus::Deliver { .. }).then(|| stimulus.clone());
+        if self.is_of_another_version(&stimulus) {
+            self.rest_if_settled(instance);
+            match copy {
+                Some(deliver) => self.publish_again(row, deliver),
+                None => self.drop_stimulus(row, "the instance changed its version meanwhile"),
+            }
+            return Ok(());
+        }
         let request = request_of(&stimulus);
         match self.command(stimulus) {
             Ok(()) => {
@@ -297,6 +314,35 @@ impl Owner {
             resident.riders.push(Write::RemoveStimulus(row.key));
             resident.consumed.push(Item::Stimulus(row));
         }
+    }
+
+    /// True for a message or signal that was matched before the instance changed its version: what it names by its index
+    /// may be another event now.
+    fn is_of_another_version(&self, stimulus: &Stimulus) -> bool {
+        let (Stimulus::Deliver {
+            instance,
+            owner,
+            element,
+            name,
+            ..
+        }
+        | Stimulus::Signal {
+            instance,
+            owner,
+            element,
+            name,
+            ..
+        }) = stimulus
+        else {
+            return false;
+        };
+        let resident = self.residents.get(instance);
+        resident.is_some_and(|resident| {
+            resident.instance.origin().is_some()
+                && !resident
+                    .instance
+                    .awaits(&resident.loaded.definition, *owner, *element, name)
+        })
     }
 
     /// Gives a stimulus to its instance, which is in memory and has a cycle.
@@ -391,16 +437,56 @@ impl Owner {
                 instance,
                 variables,
                 actor,
+                scope,
+                reason,
             } => (
                 instance,
                 Command::new(
                     CommandKind::SetVariables {
-                        scope: ElementInstanceKey::ROOT,
+                        scope: scope_of(instance, scope),
                         variables,
                     },
-                    Cause::Client { actor },
+                    match reason {
+                        Some(reason) => Cause::Operator {
+                            actor,
+                            reason: Some(reason),
+                        },
+                        None => Cause::Client { actor },
+                    },
                 ),
             ),
+            Stimulus::ResolveIncident {
+                instance,
+                incident,
+                retries,
+                scope,
+                variables,
+                cause,
+            } => (
+                instance,
+                Command::new(
+                    CommandKind::ResolveIncident {
+                        incident,
+                        retries,
+                        scope: scope_of(instance, scope),
+                        variables,
+                    },
+                    cause,
+                ),
+            ),
+            Stimulus::Modify {
+                instance,
+                modification,
+                cause,
+            } => (
+                instance,
+                Command::new(CommandKind::Modify(Box::new(modification)), cause),
+            ),
+            Stimulus::Migrate {
+                instance,
+                migration,
+                cause,
+            } => return self.migrate(instance, &migration, cause),
             Stimulus::RetryIncident {
                 instance,
                 incident,
@@ -673,6 +759,15 @@ fn request_of(stimulus: &Stimulus) -> Option<String> {
             Some(format!("the completion of user task {task} by `{actor}`"))
         }
         Stimulus::SetVariables { actor, .. } => Some(format!("a change of variables by `{actor}`")),
+        Stimulus::ResolveIncident { incident, cause, .. } => {
+            Some(format!("the resolving of incident {incident}{}", by(cause)))
+        }
+        Stimulus::Modify { cause, .. } => Some(format!("a modification{}", by(cause))),
+        Stimulus::Migrate { migration, cause, .. } => Some(format!(
+            "the change to definition {}{}",
+            migration.definition,
+            by(cause)
+        )),
         Stimulus::Start { .. }
         | Stimulus::Publish { .. }
         | Stimulus::Deliver { .. }
@@ -684,6 +779,13 @@ fn request_of(stimulus: &Stimulus) -> Option<String> {
         | Stimulus::CancelChild { .. }
         | Stimulus::HoldChild { .. }
         | Stimulus::ReleaseChild { .. } => None,
+    }
+}
+
+fn by(cause: &Cause) -> String {
+    match cause {
+        Cause::Operator { actor, .. } => format!(" by `{actor}`"),
+        _ => String::new(),
     }
 }
 
@@ -701,6 +803,12 @@ pub(super) fn is_of_its_own(problem: &Error) -> bool {
 pub(super) fn refuse<T>(reply: Reply<T>, error: Error) {
     // Whoever asked may have gone.
     let _ = reply.send(Err(error));
+}
+
+/// The scope that a request names; the instance's own key stands for the instance itself.
+fn scope_of(instance: InstanceKey, scope: Option<ElementInstanceKey>) -> ElementInstanceKey {
+    let inner = scope.filter(|scope| scope.get() != instance.get());
+    inner.unwrap_or(ElementInstanceKey::ROOT)
 }
 
 fn translate(rejection: Rejection) -> Error {

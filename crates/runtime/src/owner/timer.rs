@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables,
 };
-use tidegate_store::{Commit, TimerRow, Write};
+use tidegate_store::{Commit, CommitError, Expect, Refusal, TimerRow, Write};
 use tokio::time::Instant;
 
-use crate::definitions::Loaded;
+use crate::definitions::{Loaded, Standing};
 use crate::error::Error;
 use crate::gate::{Entering, Refused};
 use crate::shared::Counters;
@@ -113,6 +113,12 @@ impl Owner {
         let key = tidegate_model::DefinitionKey(row.owner);
         let loaded = match self.shared.definitions.get(&*self.shared.store, key) {
             Ok(Some(loaded)) if self.shared.definitions.is_latest(&loaded) => loaded,
+            Ok(Some(loaded)) if loaded.standing() == Standing::Leaving => {
+                // Whether it goes is not decided yet.
+                self.pending
+                    .park(Item::Timer(row), Some(Instant::now() + super::STALL));
+                return Ok(());
+            }
             Ok(_) => {
                 self.disarm(&row);
                 return Ok(());
@@ -125,7 +131,7 @@ impl Owner {
         };
         // It may have been read a second time while its commit is on its way.
         let turn = (row.owner, row.element);
-        if self.turns.get(&turn).is_some_and(|fired| *fired >= row.fired) {
+        if self.turns.get(&turn).is_some_and(|due_at| *due_at >= row.due_at) {
             return Ok(());
         }
         let permit = match self.shared.gate.admit_through(loaded.gates(), Entering::Start) {
@@ -168,16 +174,16 @@ impl Owner {
         let Some(resident) = self.residents.get_mut(&instance) else {
             return Ok(());
         };
+        // The timer belongs to the newest version, and whose it is the store decides.
+        resident.expect.push(armed_as(&row));
         match next {
-            Some(next) => {
-                resident.riders.push(Write::ArmTimer(next));
-            }
+            Some(next) => resident.riders.push(Write::ArmTimer(next)),
             None => resident.riders.push(Write::DisarmTimer {
                 owner: row.owner,
                 element: row.element,
             }),
         }
-        self.turns.insert(turn, row.fired);
+        self.turns.insert(turn, row.due_at);
         resident.consumed.push(Item::Timer(row));
         Ok(())
     }
@@ -185,7 +191,10 @@ impl Owner {
     /// The process has as many live instances as it may: the start waits in the queue, or is skipped. The next turn is armed
     /// in the same commit.
     fn start_later(&mut self, row: TimerRow, loaded: &Arc<Loaded>, waits: bool, now: Timestamp) {
-        let mut commit = Commit::default();
+        let mut commit = Commit {
+            expect: vec![armed_as(&row)],
+            ..Commit::default()
+        };
         let next = next_turn(loaded, &row, now);
         commit.writes.push(match &next {
             Some(next) => Write::ArmTimer(next.clone()),
@@ -208,6 +217,8 @@ impl Owner {
                     }
                     owner.matched(MessageKey(0), started, outcome);
                 }
+                // It was another version's meanwhile.
+                Err(CommitError::Refused(Refusal::TimerGone { .. })) => owner.shared.timers.reload(),
                 Err(error) => owner.put_back_later(Item::Timer(row), &problem_of(&error)),
             }),
         });
@@ -226,6 +237,15 @@ impl Owner {
             // Left where it is, the timer is disarmed the next time it is loaded.
             then: Box::new(|_, _| {}),
         });
+    }
+}
+
+/// A firing counts while its timer is armed as it was.
+fn armed_as(row: &TimerRow) -> Expect {
+    Expect::Timer {
+        owner: row.owner,
+        element: row.element,
+        due_at: row.due_at,
     }
 }
 

@@ -242,6 +242,7 @@ impl Owner {
                         element_id,
                         stopper,
                         task: Some(task),
+                        stragglers: self.shared.stragglers.clone(),
                     });
                 }
                 if self.shared.options.commit_policy == CommitPolicy::Cycle {
@@ -278,10 +279,10 @@ impl Owner {
     pub(super) fn let_go(&mut self, instance: InstanceKey, running: Running) {
         running.stopper.stop(Instant::now());
         self.let_go.retain(|other| !other.task.is_finished());
-        if let Some(task) = running.task {
+        if let Some(task) = running.task.clone() {
             self.let_go.push(LetGo {
                 instance,
-                element_id: running.element_id,
+                element_id: running.element_id.clone(),
                 task,
             });
         }
@@ -300,8 +301,8 @@ impl Owner {
             running.filter_map(|running| {
                 Some(LetGo {
                     instance: *instance,
-                    element_id: running.element_id,
-                    task: running.task?,
+                    element_id: running.element_id.clone(),
+                    task: running.task.clone()?,
                 })
             })
         });
@@ -333,7 +334,7 @@ impl Owner {
         let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
             return self.late(instance, job);
         };
-        resident.running.swap_remove(position);
+        resident.running.swap_remove(position).ended();
         if resident.instance.is_cancelling() {
             tracing::info!(%instance, %job, "an activity of a cancelled instance has stopped; its result is not taken");
             resident.done_in_process.push(job);
@@ -443,7 +444,7 @@ impl Owner {
         let Some(position) = resident.running.iter().position(|r| r.job == job && r.run == run) else {
             return;
         };
-        resident.running.swap_remove(position);
+        resident.running.swap_remove(position).ended();
         if resident.instance.is_cancelling() {
             resident.done_in_process.push(job);
             self.end_more(instance);

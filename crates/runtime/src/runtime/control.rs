@@ -1,6 +1,6 @@
 //! Acting on an instance from outside. Its control (suspend, resume, cancel) is in `instance_control.rs`.
 
-use tidegate_model::{ElementInstanceKey, InstanceKey, Stimulus, Variables};
+use tidegate_model::{ElementInstanceKey, InstanceKey, Stimulus};
 use tidegate_store::AuditRow;
 
 use super::Runtime;
@@ -9,29 +9,6 @@ use crate::error::Error;
 use crate::owner::{Message, MoveOrder};
 
 impl Runtime {
-    /// Changes variables of an instance from outside.
-    ///
-    /// # Errors
-    /// Unknown or ended instance, a failing store.
-    pub async fn set_variables(
-        &self,
-        instance: InstanceKey,
-        variables: Variables,
-        actor: &str,
-    ) -> Result<Acceptance, Error> {
-        let actor = actor.to_owned();
-        self.move_instance(
-            instance,
-            Stimulus::SetVariables {
-                instance,
-                variables,
-                actor,
-            },
-            None,
-        )
-        .await
-    }
-
     pub(super) async fn move_instance(
         &self,
         instance: InstanceKey,

@@ -19,7 +19,11 @@ impl Runtime {
     /// Ends the runtime after a drain: joins its tasks and threads, then closes the store. Idempotent.
     pub async fn close(&self) {
         let at_most = self.shared().options.reserve();
-        if !self.release().await {
+        self.close_within(at_most).await;
+    }
+
+    pub(crate) async fn close_within(&self, at_most: Duration) {
+        if !self.release_within(at_most).await {
             tracing::error!("the store is not closed: a thread of the runtime still works in it");
             return;
         }
@@ -38,10 +42,15 @@ impl Runtime {
     /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
     /// still works in the store. Idempotent.
     pub async fn release(&self) -> bool {
+        let at_most = self.shared().options.reserve();
+        self.release_within(at_most).await
+    }
+
+    /// A store that hangs must not hold the process for good: what does not end within `at_most` is left, by name.
+    async fn release_within(&self, at_most: Duration) -> bool {
+        self.shared().life.stop();
         self.inner.stop.cancel();
         self.inner.owners.tell_all(|| Message::Stop);
-        // A store that hangs must not hold the process for good: what does not end within the reserve is left, by name.
-        let at_most = self.shared().options.reserve();
         let kept = async {
             while !self.shared().write_kept_audit().await {
                 tokio::time::sleep(BETWEEN_TRIES).await;
@@ -53,6 +62,14 @@ impl Runtime {
                 "audit entries stay in the log only"
             );
         }
-        self.inner.tasks.clone().join(at_most).await
+        if !self.shared().observers.is_closed() {
+            let now = self.shared().now();
+            let details = serde_json::json!({ "generationId": &*self.shared().generation });
+            self.shared()
+                .observers
+                .tell_runtime(now, "RuntimeStopped".into(), details);
+            self.shared().observers.close();
+        }
+        self.inner.tasks.join(at_most).await
     }
 }

@@ -35,6 +35,7 @@ impl Runtime {
         request: StartRequest,
         accept_only: bool,
     ) -> Result<Started, Error> {
+        self.must_live()?;
         let tenant = request.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
         let loaded = self.find(&request.definition, tenant).await?;
         let owner = match &request.idempotency_key {
@@ -102,7 +103,7 @@ impl Runtime {
         }
     }
 
-    async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
+    pub(super) async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
         let definitions = &self.shared().definitions;
         match definition {
             Definition::Latest(process_id) => {
@@ -146,7 +147,7 @@ impl Runtime {
                 let (shared, key) = (self.shared().clone(), *key);
                 let found = blocking(move || shared.definitions.get(&*shared.store, key)).await?;
                 match found {
-                    Some(loaded) if !loaded.row.is_deleted && *loaded.row.tenant == *tenant => Ok(loaded),
+                    Some(loaded) if loaded.is_startable() && *loaded.row.tenant == *tenant => Ok(loaded),
                     _ => Err(Error::NoSuchDefinition(key)),
                 }
             }

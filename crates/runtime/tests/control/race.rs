@@ -8,7 +8,7 @@ use tidegate::SuspendRequest;
 use tidegate::model::{SubStatus, Variables};
 
 use super::hold::held;
-use crate::support::{Stand, line, stand, task};
+use crate::support::{Stand, eventually, line, stand, task};
 
 /// A small generator of numbers: the same seed gives the same ones.
 struct Dice(u64);
@@ -210,5 +210,9 @@ async fn n04_n08_cancel_suspend_resume_and_complete_are_fired_at_each_other() {
     stand.idle().await;
     let stored = stand.runtime.counts().await.unwrap();
     assert_eq!(stored, counts, "what is stored is what was seen");
-    assert_eq!(stand.runtime.status().await.unwrap().stimulus_queue.depth, 0);
+    // What came for an instance that had ended by then is dropped without a cycle, so idleness does not wait for it.
+    eventually("nothing stays in the queue", async || {
+        stand.runtime.status().await.unwrap().stimulus_queue.depth == 0
+    })
+    .await;
 }

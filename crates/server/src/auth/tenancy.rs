@@ -22,7 +22,7 @@ pub enum Tenancy {
     Whole,
     /// The key in its path belongs to a tenant.
     Key(Keyed),
-    /// Its handler asks [`Tenants`] which tenants the request is about.
+    /// Its handler asks `Tenants` which tenants the request is about.
     Asked,
     /// It tells a caller about itself.
     Own,
@@ -133,6 +133,15 @@ impl Tenants {
                 "this token is bound to tenants, and not to the default one: say which with `tenantId`",
             )),
         }
+    }
+
+    /// The tenant that a caller follows; none for all of them, which a bound caller never gets.
+    pub(crate) fn followed(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
+        let tenant = self.one(asked)?;
+        Ok(match &self.0 {
+            Some(_) => Some(tenant.unwrap_or_else(|| tidegate::api::DEFAULT_TENANT.to_owned())),
+            None => tenant,
+        })
     }
 
     /// The rows of a list, newest first: of the tenant asked for, or of all that the caller may know of.

@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate::model::DefinitionKey;
 use tidegate::store::{DefinitionFilter, DefinitionKind};
+use tidegate::unregister::LiveInstances;
 
 use crate::auth::Tenants;
 use crate::cursor::Paging;
-use crate::extract::{Actor, Key, Query, Shell};
+use crate::extract::{Actor, Key, Query, Shell, milliseconds};
 use crate::{Problem, views};
 
 #[derive(Deserialize)]
@@ -65,17 +66,59 @@ pub(super) async fn xml(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Re
     Ok(([(header::CONTENT_TYPE, "application/xml")], bytes.to_vec()).into_response())
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Unregister {
+    instances: Option<String>,
+    wait_ms: Option<u64>,
+}
+
+/// How long an answer waits for instances when the request says no time.
+const DEFAULT_WAIT_MS: u64 = 30_000;
+const MAX_WAIT_MS: u64 = 600_000;
+
+impl Unregister {
+    fn live(&self) -> Result<Option<LiveInstances>, Problem> {
+        let wait = milliseconds("waitMs", self.wait_ms.unwrap_or(DEFAULT_WAIT_MS), 0..=MAX_WAIT_MS)?;
+        match self.instances.as_deref() {
+            None => Ok(None),
+            Some("keep") => Ok(Some(LiveInstances::GoOn)),
+            Some("wait") => Ok(Some(LiveInstances::AreAwaited(wait))),
+            Some("cancel") => Ok(Some(LiveInstances::AreCancelled(wait))),
+            Some(_) => Err(Problem::bad_request(
+                "invalid-query",
+                "`instances` must be `keep`, `wait` or `cancel`",
+            )),
+        }
+    }
+}
+
 pub(super) async fn unregister(
     shell: Shell,
     Actor(actor): Actor,
     Key(key): Key<DefinitionKey>,
-) -> Result<StatusCode, Problem> {
-    shell
+    Query(query): Query<Unregister>,
+) -> Result<Response, Problem> {
+    let live = query.live()?;
+    let unregistered = shell
         .0
-        .delete_definition(key, &actor)
+        .unregister(key, live.unwrap_or_default(), &actor)
         .await
         .map_err(|error| shell.problem(error))?;
-    Ok(StatusCode::NO_CONTENT)
+    // Who says nothing of instances wants to know nothing of them.
+    Ok(match live {
+        None => StatusCode::NO_CONTENT.into_response(),
+        Some(_) => Json(unregistered).into_response(),
+    })
+}
+
+pub(super) async fn state(shell: Shell, Key(key): Key<DefinitionKey>) -> Result<Json<Value>, Problem> {
+    let state = shell
+        .0
+        .definition_state(key)
+        .await
+        .map_err(|error| shell.problem(error))?;
+    Ok(Json(json!({ "definitionKey": key, "state": state })))
 }
 
 pub(super) async fn starters(shell: Shell, tenants: Tenants) -> Result<Json<Value>, Problem> {

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate::api::{Acceptance, Definition, StartRequest};
+use tidegate::api::{Definition, StartRequest};
 use tidegate::model::{DefinitionKey, InstanceKey, Status, SubStatus, Timestamp, Variables};
 use tidegate::store::{InstanceFilter, InstanceRow};
 
@@ -255,25 +255,6 @@ pub(super) async fn variables(shell: Shell, Key(key): Key<InstanceKey>) -> Resul
         .await
         .map_err(|error| shell.problem(error))?;
     Ok(Json(detail.variables))
-}
-
-pub(super) async fn set_variables(
-    shell: Shell,
-    Actor(actor): Actor,
-    Key(key): Key<InstanceKey>,
-    body::Body(variables): body::Body<Variables>,
-) -> Result<Response, Problem> {
-    let acceptance = shell
-        .0
-        .set_variables(key, variables, &actor)
-        .await
-        .map_err(|error| shell.problem(error))?;
-    if let Acceptance::Queued(_) = acceptance {
-        return Ok(views::acceptance(acceptance, Some(key)).into_response());
-    }
-    self::variables(shell, Key(key))
-        .await
-        .map(IntoResponse::into_response)
 }
 
 #[cfg(test)]

@@ -48,6 +48,32 @@ pub fn a_stale_revision_is_refused(make: Make<'_>) {
     assert_eq!(subject.store.instance(InstanceKey(1)).unwrap(), Some(expected));
 }
 
+/// The definition of an instance changes with its next revision, and nothing else of it; an unknown one changes nothing.
+pub fn an_instance_changes_its_definition(make: Make<'_>) {
+    let subject = Subject::new(make);
+    subject.write(vec![create(1), create(2)]);
+    let change = |key| Write::ChangeDefinition {
+        instance: InstanceKey(key),
+        definition: DefinitionKey(77),
+        version: 9,
+    };
+    subject.write(vec![update(1, 2), change(1), change(99)]);
+    let mut expected = instance(1);
+    expected.revision = 2;
+    let row = subject.store.instance(InstanceKey(1)).unwrap().unwrap();
+    expected.sub_status = row.sub_status;
+    expected.definition = DefinitionKey(77);
+    expected.version = 9;
+    assert_eq!(row, expected);
+    let filter = InstanceFilter {
+        definition: Some(DefinitionKey(77)),
+        ..InstanceFilter::default()
+    };
+    let found = subject.store.instances(&filter, Page::first(10)).unwrap();
+    assert_eq!(keys(&found), [1]);
+    assert_eq!(subject.store.instance(InstanceKey(2)).unwrap(), Some(instance(2)));
+}
+
 /// A key is created once; a second creation is refused with the revision that is there.
 pub fn a_second_creation_is_refused(make: Make<'_>) {
     let subject = Subject::new(make);

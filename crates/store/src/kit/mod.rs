@@ -65,6 +65,7 @@ macro_rules! conformance {
             order::reads_see_told_commits
             order::one_of_many_writers_wins_each_revision
             order::a_finish_that_races_a_mark_is_never_undone
+            instances::an_instance_changes_its_definition
             instances::a_stale_revision_is_refused
             instances::a_second_creation_is_refused
             instances::a_commit_may_create_and_update
@@ -106,6 +107,7 @@ macro_rules! conformance {
             timers::timers_come_in_order
             timers::a_timer_is_replaced_by_its_like
             timers::equal_due_times_are_paged
+            timers::a_timer_fires_as_it_is_armed
             values::a_value_is_set_once
             values::a_value_expires
             definitions::versions_are_never_reused

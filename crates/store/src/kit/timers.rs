@@ -4,7 +4,7 @@ use tidegate_model::ElementIndex;
 
 use super::rows::*;
 use super::{Make, Subject, at};
-use crate::commit::Write;
+use crate::commit::{Expect, Refusal, Write};
 use crate::row::TimerRow;
 
 /// Due timers come by due time, none before its time.
@@ -48,6 +48,37 @@ pub fn a_timer_is_replaced_by_its_like(make: Make<'_>) {
     };
     subject.write(vec![disarm(), disarm()]);
     assert_eq!(subject.store.timers(at(100), None, 10).unwrap(), [other]);
+}
+
+/// A firing counts only while its timer is armed for that time: a replaced or disarmed one is refused, and leaves nothing.
+pub fn a_timer_fires_as_it_is_armed(make: Make<'_>) {
+    let subject = Subject::new(make);
+    let expect = |due_at| Expect::Timer {
+        owner: 1,
+        element: ElementIndex(2),
+        due_at: at(due_at),
+    };
+    let gone = Refusal::TimerGone {
+        owner: 1,
+        element: ElementIndex(2),
+    };
+    let fired = || vec![Write::ArmTimer(timer(9, 1))];
+    assert_eq!(subject.refusal(vec![expect(10)], fired()), gone);
+    subject.write(vec![Write::ArmTimer(timer(1, 10))]);
+    subject.write(vec![Write::ArmTimer(timer(1, 20))]);
+    assert_eq!(subject.refusal(vec![expect(10)], fired()), gone);
+    assert_eq!(subject.store.timers(at(100), None, 10).unwrap(), [timer(1, 20)]);
+    subject
+        .commit(
+            vec![expect(20)],
+            vec![Write::DisarmTimer {
+                owner: 1,
+                element: ElementIndex(2),
+            }],
+        )
+        .expect("it is armed for that time");
+    assert_eq!(subject.refusal(vec![expect(20)], fired()), gone);
+    assert_eq!(subject.store.timers(at(100), None, 10).unwrap(), []);
 }
 
 /// Timers of one due time are ordered by owner and element, so that pages neither repeat nor skip one.

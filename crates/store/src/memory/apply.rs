@@ -57,6 +57,16 @@ impl Tables {
                 );
             }
             Write::UpdateInstance(update) => self.update_instance(update),
+            Write::ChangeDefinition {
+                instance,
+                definition,
+                version,
+            } => {
+                if let Some(instance) = self.instances.get_mut(&instance) {
+                    instance.row.definition = definition;
+                    instance.row.version = version;
+                }
+            }
             Write::Journal(row) => {
                 self.journal.insert((row.instance, row.revision), row);
             }
@@ -236,39 +246,28 @@ impl Tables {
             }
         }
         if !is_closed {
-            self.last_subscription += 1;
-            self.subscriptions.insert(self.last_subscription, row);
+            self.subscriptions.open(row);
         }
     }
 
     fn unsubscribe(&mut self, owner: ElementInstanceKey, element: ElementIndex) {
-        self.subscriptions
-            .retain(|_, row| (row.owner, row.element) != (owner, element));
+        self.subscriptions.close(owner, element);
     }
 
     fn publish(&mut self, row: MessageRow, has_taker: bool, now: Timestamp, outcome: &mut Outcome) {
         let variables = variables_of(&row).unwrap_or_default();
         let mut processes: BTreeSet<Arc<str>> = BTreeSet::new();
-        let matched: Vec<u64> = self
+        let matched: Vec<(u64, SubscriptionRow)> = self
             .subscriptions
-            .iter()
-            .filter(|(_, open)| {
-                open.awaited == Awaited::Message
-                    && open.tenant == row.tenant
-                    && *open.message_name == *row.name
-                    && open.correlation_key == row.correlation_key
-            })
+            .takers(Awaited::Message, &row.tenant, &row.name, &row.correlation_key)
             .filter(|(_, open)| processes.insert(Arc::clone(&open.process_id)))
-            .map(|(order, _)| *order)
+            .map(|(number, open)| (number, open.clone()))
             .collect();
-        for order in &matched {
-            let Some(open) = self.subscriptions.get(order).cloned() else {
-                continue;
-            };
+        for (number, open) in &matched {
             if open.once {
-                self.subscriptions.remove(order);
+                self.subscriptions.take(*number);
             }
-            self.deliver(&row, variables.clone(), &open, now, outcome);
+            self.deliver(&row, variables.clone(), open, now, outcome);
         }
         if !matched.is_empty() || has_taker {
             return;
@@ -290,21 +289,15 @@ impl Tables {
         outcome: &mut Outcome,
     ) {
         let variables = signal_variables(name, variables).unwrap_or_default();
-        let is_taker = |open: &SubscriptionRow| {
-            open.awaited == Awaited::Signal
-                && open.tenant == *tenant
-                && *open.message_name == *name
-                && except != Some(open.instance)
-        };
         let takers: Vec<(u64, SubscriptionRow)> = self
             .subscriptions
-            .iter()
-            .filter(|(_, open)| is_taker(open))
-            .map(|(order, open)| (*order, open.clone()))
+            .takers(Awaited::Signal, tenant, name, "")
+            .filter(|(_, open)| except != Some(open.instance))
+            .map(|(number, open)| (number, open.clone()))
             .collect();
-        for (order, open) in takers {
+        for (number, open) in takers {
             if open.once {
-                self.subscriptions.remove(&order);
+                self.subscriptions.take(number);
             }
             // Writing to a vector does not fail.
             let Ok(row) = signal_delivery(name, variables.clone(), from, &open, now) else {

@@ -56,7 +56,18 @@ impl Tables {
                 }
             }
             Expect::Forgettable(instances) => self.check_forgettable(instances),
-            Expect::Stimulus(_) | Expect::DeadLetter(_) | Expect::VersionFree { .. } => Ok(()),
+            Expect::Timer {
+                owner,
+                element,
+                due_at,
+            } if self.timer_due.get(&(*owner, *element)) != Some(due_at) => Err(Refusal::TimerGone {
+                owner: *owner,
+                element: *element,
+            }),
+            Expect::Stimulus(_)
+            | Expect::DeadLetter(_)
+            | Expect::VersionFree { .. }
+            | Expect::Timer { .. } => Ok(()),
         }
     }
 

@@ -86,7 +86,7 @@ impl Tables {
         for (owner, element) in timers {
             self.disarm_timer(owner, element);
         }
-        self.subscriptions.retain(|_, row| row.instance != instance);
+        self.subscriptions.close_all_of(instance);
         self.jobs.retain(|_, row| row.instance != instance);
         self.user_tasks.retain(|_, row| row.instance != instance);
         self.incidents.retain(|_, row| row.instance != instance);

@@ -9,6 +9,7 @@ mod check;
 mod forget;
 mod query;
 mod tables;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

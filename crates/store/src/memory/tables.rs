@@ -9,11 +9,12 @@ use tidegate_model::{
     SubStatus, Timestamp, Variables,
 };
 
+use super::waiting::Waiting;
 use crate::Activation;
 use crate::forget::{ForgottenRow, OperationItemRow, OperationRow};
 use crate::row::{
     AuditRow, DeadLetterRow, DefinitionRow, IncidentRow, InstanceRow, JobRow, JournalRow, MessageRow,
-    StimulusRow, StoredInstance, SubscriptionRow, TimerRow, UserTaskRow,
+    StimulusRow, StoredInstance, TimerRow, UserTaskRow,
 };
 
 /// An instance with its stored state.
@@ -47,9 +48,7 @@ pub(super) struct Tables {
     pub journal: BTreeMap<(InstanceKey, u64), JournalRow>,
     pub timers: BTreeMap<TimerOrder, TimerRow>,
     pub timer_due: BTreeMap<(u64, ElementIndex), Timestamp>,
-    /// By the order in which they were opened.
-    pub subscriptions: BTreeMap<u64, SubscriptionRow>,
-    pub last_subscription: u64,
+    pub subscriptions: Waiting,
     pub messages: BTreeMap<MessageKey, Buffered>,
     pub jobs: BTreeMap<ElementInstanceKey, JobRow>,
     pub user_tasks: BTreeMap<ElementInstanceKey, UserTaskRow>,

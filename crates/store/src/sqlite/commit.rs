@@ -64,12 +64,21 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
             version,
         } if definition::highest_version(conn, process_id, tenant)? >= *version => Refusal::VersionTaken,
         Expect::InstanceLive(key) if !instance::is_live(conn, *key)? => Refusal::InstanceEnded(*key),
+        Expect::Timer {
+            owner,
+            element,
+            due_at,
+        } if timer::due_at(conn, *owner, *element)? != Some(*due_at) => Refusal::TimerGone {
+            owner: *owner,
+            element: *element,
+        },
         Expect::Forgettable(instances) => return forget::check(conn, instances),
         Expect::Stimulus(_)
         | Expect::DeadLetter(_)
         | Expect::Lease { .. }
         | Expect::VersionFree { .. }
-        | Expect::InstanceLive(_) => {
+        | Expect::InstanceLive(_)
+        | Expect::Timer { .. } => {
             return Ok(());
         }
     };
@@ -140,6 +149,11 @@ fn apply(
                 return Err(Error::new(ErrorKind::Internal, message).into());
             }
         }
+        Write::ChangeDefinition {
+            instance,
+            definition,
+            version,
+        } => instance::change_definition(conn, *instance, *definition, *version)?,
         Write::Journal(row) => journal::append(conn, row)?,
         Write::ArmTimer(row) => timer::arm(conn, row)?,
         Write::DisarmTimer { owner, element } => timer::disarm(conn, *owner, *element)?,

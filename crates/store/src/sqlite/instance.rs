@@ -135,6 +135,18 @@ pub(super) fn update(
     Ok(true)
 }
 
+/// Gives the instance another definition of its process.
+pub(super) fn change_definition(
+    conn: &Connection,
+    key: InstanceKey,
+    definition: DefinitionKey,
+    version: u32,
+) -> Result<(), Trouble> {
+    conn.prepare_cached("UPDATE instances SET definition = ?2, version = ?3 WHERE key = ?1")?
+        .execute(params![key.get() as i64, definition.get() as i64, version])?;
+    Ok(())
+}
+
 /// The revision an instance has.
 pub(super) fn revision(conn: &Connection, key: InstanceKey) -> Result<Option<u64>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT revision FROM instances WHERE key = ?1")?;

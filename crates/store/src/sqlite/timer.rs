@@ -1,6 +1,6 @@
 //! Armed timers.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tidegate_model::{ElementIndex, InstanceKey, Timestamp};
 
 use super::error::Trouble;
@@ -25,6 +25,17 @@ pub(super) fn disarm(conn: &Connection, owner: u64, element: ElementIndex) -> Re
     conn.prepare_cached("DELETE FROM timers WHERE owner = ?1 AND element = ?2")?
         .execute(params![owner as i64, element.0])?;
     Ok(())
+}
+
+/// When an armed timer is due.
+pub(super) fn due_at(
+    conn: &Connection,
+    owner: u64,
+    element: ElementIndex,
+) -> Result<Option<Timestamp>, Trouble> {
+    let mut statement = conn.prepare_cached("SELECT due_at FROM timers WHERE owner = ?1 AND element = ?2")?;
+    let due_at = statement.query_row(params![owner as i64, element.0], |row| row.get(0));
+    Ok(due_at.optional()?.map(Timestamp::from_ms))
 }
 
 pub(super) fn due(

@@ -106,20 +106,23 @@ async fn items(
 fn start_body(start: BatchStart) -> Value {
     let verb = match start.verb {
         Verb::Cancel => "cancel",
+        Verb::Suspend => "suspend",
+        Verb::Resume => "resume",
         Verb::Retry => "retry",
         Verb::Forget => "forget",
     };
     let words = |words: String| -> Value { words.split(',').map(|word| Value::from(word.trim())).collect() };
+    let matching = start.matching;
     let selection = body([
-        ("subStatuses", start.sub_status.map(words)),
-        ("processId", start.process_id.map(Value::from)),
-        ("definitionKey", start.definition_key.map(Value::from)),
-        ("businessKey", start.business_key.map(Value::from)),
-        ("parentKey", start.parent_key.map(Value::from)),
-        ("hasIncident", start.has_incident.then_some(Value::from(true))),
-        ("startedAfter", start.started_after.map(Value::from)),
-        ("startedBefore", start.started_before.map(Value::from)),
-        ("tenantId", start.tenant_id.map(Value::from)),
+        ("subStatuses", matching.sub_status.map(words)),
+        ("processId", matching.process_id.map(Value::from)),
+        ("definitionKey", matching.definition_key.map(Value::from)),
+        ("businessKey", matching.business_key.map(Value::from)),
+        ("parentKey", matching.parent_key.map(Value::from)),
+        ("hasIncident", matching.has_incident.then_some(Value::from(true))),
+        ("startedAfter", matching.started_after.map(Value::from)),
+        ("startedBefore", matching.started_before.map(Value::from)),
+        ("tenantId", matching.tenant_id.map(Value::from)),
     ]);
     body([
         ("verb", Some(verb.into())),

@@ -54,7 +54,7 @@ pub async fn complete_task(call: Call<CompleteTask>) -> Result<(), Failure> {
     show(call.connection.output, &answer, advanced)
 }
 
-fn advanced(value: &Value) {
+pub(super) fn advanced(value: &Value) {
     terminal::line(if value["advanced"] == true {
         "done"
     } else {
