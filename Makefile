@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench loom mutants sim browser acceptance terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench guard guard-baseline fuzz api-test coverage tsan loom mutants sim browser acceptance terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,24 @@ dmn-tck: ## How many of the compatibility cases of DMN pass; the last line has t
 
 bench: ## A benchmark, for example `make bench W=W1`
 	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+
+guard: ## Count the instructions of the hot paths; fails where they grew by a tenth
+	@scripts/guard.py
+
+guard-baseline: ## Write bench/guard/baseline.txt anew
+	@scripts/guard.py --bless
+
+api-test: ## The HTTP interface against its description, longer than in `make test` (SECONDS_EACH=n, SEED=n)
+	@SECONDS_EACH=$${SECONDS_EACH:-180} EXAMPLES=$${EXAMPLES:-200} scripts/api-test.sh
+
+fuzz: ## Let libFuzzer choose the input of a part: TARGET=bpmn, dmn, feel, http, journal, juel or snapshot; SECONDS=n
+	@scripts/fuzz.sh "$(TARGET)" "$(or $(SECONDS),60)"
+
+coverage: ## Which lines of engine, store and runtime the tests reach; fails below 80 % of a file
+	@scripts/coverage.sh
+
+tsan: ## The tests of gate and runtime under ThreadSanitizer (PACKAGES, FILTER)
+	@scripts/races.sh
 
 loom: ## Walk every interleaving of the gate (in a target folder of its own)
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tidegate-gate --test gate_loom

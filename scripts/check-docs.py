@@ -6,7 +6,7 @@ import sys
 
 from metadata import ROOT
 
-FOLDERS = ("crates/", "bench/", "docs/", "scripts/", "deploy/", "examples/")
+FOLDERS = ("crates/", "bench/", "fuzz/", "docs/", "scripts/", "deploy/", "examples/")
 # Two underscores or more: the way tests are named, and hardly anything else.
 TEST_NAME = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+){2,})`")
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -18,7 +18,7 @@ ROW = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)
 
 def main() -> int:
     wrong = []
-    sources = [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("bench/**/*.rs")]
+    sources = [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("bench/**/*.rs"), *ROOT.glob("fuzz/**/*.rs")]
     functions = {name for source in sources for name in FUNCTION.findall(source.read_text())}
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     for page in pages:

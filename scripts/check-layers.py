@@ -32,17 +32,34 @@ MAY_USE = {
     "tidegate-cli": {"tidegate", "tidegate-script", "tidegate-server"},
     "tidegate-bench": {"tidegate"},
     "tidegate-examples": {"tidegate"},
+    "tidegate-fuzz": {
+        "tidegate",
+        "tidegate-bpmn",
+        "tidegate-dmn",
+        "tidegate-engine",
+        "tidegate-expression",
+        "tidegate-model",
+        "tidegate-server",
+    },
+    "tidegate-guard": {
+        "tidegate-bpmn",
+        "tidegate-engine",
+        "tidegate-expression",
+        "tidegate-gate",
+        "tidegate-model",
+        "tidegate-store",
+    },
     "tidegate-sim": {"tidegate"},
 }
 # Nothing may depend on these, in tests neither.
-FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-examples", "tidegate-sim"}
-# Crates that only these parts may depend on.
+FOR_NOBODY = {"tidegate-cli", "tidegate-bench", "tidegate-examples", "tidegate-fuzz", "tidegate-guard", "tidegate-sim"}
+# Crates that only these parts may depend on. The examples are programs of somebody who has axum already, and the
+# fuzzer calls the router in its own process.
 ONLY = {
-    # The second is a program of somebody who has axum already.
-    "axum": {"tidegate-server", "tidegate-examples"},
+    "axum": {"tidegate-examples", "tidegate-fuzz", "tidegate-server"},
     "hyper": {"tidegate-server"},
     "hyper-util": {"tidegate-server"},
-    "tower": {"tidegate-server"},
+    "tower": {"tidegate-fuzz", "tidegate-server"},
     "rusqlite": {"tidegate-store"},
     "roxmltree": {"tidegate-bpmn", "tidegate-dmn"},
     "rquickjs": {"tidegate-script"},

@@ -2,7 +2,8 @@
 # `make test` and `make check`: runs every check to its end, also when one before it failed, and sums up.
 #
 #   scripts/test.sh all     format, lints, all tests, doc tests, docs, layers, licences, pages, acceptance ids, README,
-#                           the live page in a browser, conformance counts
+#                           the live page in a browser, the API against its description, the instructions of the
+#                           hot paths, conformance counts
 #   scripts/test.sh fast    format, lints, the tests that take little time, layers, licences, pages, acceptance ids
 #
 # What a check needs and is not there is installed by its package name where that is allowed, else skipped by name.
@@ -143,6 +144,7 @@ if [ "$scope" = all ]; then
   # Passing tests are silent, so what they skip for want of data is said here.
   [ -d ../shared/conformance ] || skipped+=("every test on ../shared/conformance: the data is not there")
   wants strace strace "a test looks at the order of syncs through it"
+  wants valgrind valgrind "the guard of the hot paths counts instructions with it"
 fi
 
 runs_nextest=false
@@ -173,13 +175,15 @@ else
   check docs env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --lib
   check readme python3 scripts/readme-test.py
   check browser scripts/browser-test.sh
+  check api scripts/api-test.sh
+  if command -v valgrind >/dev/null; then check guard scripts/guard.py; fi
   for set in "${sets[@]}"; do check "$set" count "$set"; done
 fi
 
 # --- the sum ---
 
 # What tests skipped because something was not there, by name.
-mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs/browser" "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
+mapfile -t -O "${#skipped[@]}" skipped < <(cat "$logs"/*tests "$logs/browser" "$logs/api" "$logs/guard" "${sets[@]/#/$logs/}" 2>/dev/null | grep -E '^ *SKIPPED ' | sort -u)
 
 echo
 echo "== summary"
@@ -193,7 +197,7 @@ if [ -f "$logs/tests" ]; then
   held=$(grep 'the_laws_hold_in_seeds' "$logs/tests" | grep -cE ' PASS |\.\.\. ok$')
   echo "sim: $((held * 50)) seeds hold"
 fi
-for page in acceptance browser; do
+for page in acceptance browser api guard; do
   if [ -f "$logs/$page" ]; then grep "^$page:" "$logs/$page"; fi
 done
 printf '%s\n' "${runner[@]}"

@@ -5,12 +5,13 @@ mod common;
 use common::{Host, errors, load_with};
 use proptest::prelude::*;
 use tidegate_engine::{
-    CompileOptions, Instance, Limits, TokenState, TokenView, decode_events, encode_events,
+    CompileOptions, Definition, Event, FlowIndex, Instance, Limits, TokenState, TokenView, decode_events,
+    encode_events, replay,
 };
 use tidegate_model::effect::SubscriptionKind;
 use tidegate_model::{
-    Beginning, CommandKind, Effect, ElementInstanceKey, Ending, IncidentKey, Json, MessageKey, Modification,
-    Obstacle, Place, Rejection, Variables,
+    Beginning, CommandKind, Effect, ElementIndex, ElementInstanceKey, Ending, IncidentKey, InstanceKey, Json,
+    MessageKey, Modification, Obstacle, Place, Rejection, Variables,
 };
 
 /// A small generator whose numbers depend on the seed alone.
@@ -856,8 +857,57 @@ fn damage(host: &Host, dice: &mut Dice) {
                 let _ = tidegate_engine::outstanding(&host.definition, &instance);
             }
         }
-        let _ = decode_events(&self::broken(&events, dice));
+        let mut instance = Instance::new(host.instance.key());
+        if replay(&host.definition, &mut instance, &self::broken(&events, dice)).is_ok() {
+            let _ = (
+                instance.tokens(&host.definition),
+                tidegate_engine::outstanding(&host.definition, &instance),
+            );
+        }
     }
+}
+
+/// What a flipped bit can make of an event: an element, a flow or a scope that is not there, or a circle.
+#[test]
+fn events_that_lead_nowhere_are_refused() {
+    let (definition, key) = (chain(), InstanceKey(1 << 20));
+    let (first, second) = (ElementInstanceKey(key.0 + 1), ElementInstanceKey(key.0 + 2));
+    let activated = |key, element, parent| Event::ElementActivated {
+        key,
+        element: ElementIndex(element),
+        parent,
+        flow: None,
+    };
+    let refused = |events: &[Event]| {
+        let refused = replay(&definition, &mut Instance::new(key), &encode_events(events));
+        assert!(refused.is_err(), "{events:?}");
+    };
+    refused(&[activated(first, 99, ElementInstanceKey::ROOT)]);
+    refused(&[activated(first, 0, first)]);
+    refused(&[activated(first, 0, second)]);
+    refused(&[
+        activated(first, 0, ElementInstanceKey::ROOT),
+        activated(second, 0, first),
+    ]);
+    refused(&[Event::ElementCompleted {
+        key: first,
+        element: ElementIndex(99),
+    }]);
+    refused(&[Event::SequenceFlowTaken {
+        scope: ElementInstanceKey::ROOT,
+        flow: FlowIndex(99),
+    }]);
+    let whole = encode_events(&[activated(first, 0, ElementInstanceKey::ROOT)]);
+    assert_eq!(replay(&definition, &mut Instance::new(key), &whole), Ok(()));
+}
+
+/// Start and end.
+fn chain() -> std::sync::Arc<Definition> {
+    let file = "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' targetNamespace='t'>\
+        <process id='p' isExecutable='true'><startEvent id='s'/><sequenceFlow id='f' sourceRef='s' targetRef='e'/>\
+        <endEvent id='e'/></process></definitions>";
+    let mut compiled = load_with("chain.bpmn", file.as_bytes(), &CompileOptions::default());
+    compiled.definitions.remove(0)
 }
 
 fn broken(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::{HistoryItem, Instance, StarterTrigger, apply, decode_events};
+use tidegate_engine::{HistoryItem, Instance, StarterTrigger, decode_events, replay};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, IncidentKey, InstanceKey};
 use tidegate_store::{
     AuditRow, DefinitionFilter, DefinitionRow, Error as StoreError, ErrorKind, ForgottenJournal,
@@ -284,14 +284,13 @@ pub(crate) fn read_instance(shared: &Shared, key: InstanceKey) -> Result<Option<
         Some(state) => Instance::decode(state).map_err(|error| damaged(key, &error.to_string()))?,
         None => Instance::new(key),
     };
-    for row in &stored.journal {
-        for event in decode_events(&row.payload).map_err(|error| damaged(key, &error.to_string()))? {
-            apply(&loaded.definition, &mut instance, &event);
-        }
-    }
     instance
         .check(&loaded.definition)
         .map_err(|error| damaged(key, &error.to_string()))?;
+    for row in &stored.journal {
+        replay(&loaded.definition, &mut instance, &row.payload)
+            .map_err(|error| damaged(key, &error.to_string()))?;
+    }
     Ok(Some(Read {
         row: stored.row,
         instance,

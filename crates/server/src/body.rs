@@ -111,6 +111,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         let detail = format!("the JSON is nested deeper than {MAX_DEPTH} levels at byte {at}");
         return Err(Problem::bad_request("json-too-deep", detail));
     }
+    // A list would be taken for the members of the object in their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let detail = "the body is not what this takes: expected a JSON object, and this is a list";
+        return Err(Problem::bad_request("invalid-request", detail));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         let code = match error.classify() {
             serde_json::error::Category::Data => "invalid-request",

@@ -30,6 +30,15 @@ async fn bad_input_is_refused_by_name() {
         ),
         ("POST", "/signals", JSON, "{}", 400, "invalid-request", "name"),
         (
+            "POST",
+            "/admin/workflow-runtime/pause",
+            JSON,
+            " [null, null]",
+            400,
+            "invalid-request",
+            "expected a JSON object",
+        ),
+        (
             "PUT",
             "/process-instances",
             JSON,

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use tidegate_engine::{Instance, apply, decode_events};
+use tidegate_engine::{Instance, replay};
 use tidegate_model::effect::Job;
 use tidegate_model::{
     Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection, SubStatus,
@@ -74,14 +74,12 @@ impl Owner {
             Some(bytes) => Instance::decode(bytes).map_err(damaged)?,
             None => Instance::new(key),
         };
+        instance.check(&loaded.definition).map_err(damaged)?;
         let mut journal_bytes = 0;
         for row in &stored.journal {
             journal_bytes += row.payload.len();
-            for event in decode_events(&row.payload).map_err(damaged)? {
-                apply(&loaded.definition, &mut instance, &event);
-            }
+            replay(&loaded.definition, &mut instance, &row.payload).map_err(damaged)?;
         }
-        instance.check(&loaded.definition).map_err(damaged)?;
         self.next_incarnation += 1;
         let mut resident = Resident::new(self.next_incarnation, instance, loaded, stored.row, true);
         resident.left = Some(resident.row.sub_status).filter(|left| is_under_way(*left));
