@@ -40,6 +40,7 @@ fn create() -> Commit {
         business_key: None,
         parent: None,
         parent_element: None,
+        enclosing: Vec::new(),
         depth: 0,
         revision: 1,
         sub_status: SubStatus::Suspended,
