@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables};
 
 use super::error::Trouble;
+use super::names::Tables;
 use super::queue;
 use super::totals::Totals;
 use crate::commit::{Delivery, Outcome};
@@ -13,7 +14,7 @@ use crate::matching::{delivery, variables_of};
 use crate::row::{Awaited, MessageRow, SubscriptionRow};
 
 pub(super) fn subscribe(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     row: &SubscriptionRow,
     now: Timestamp,
@@ -53,7 +54,7 @@ pub(super) fn subscribe(
 }
 
 pub(super) fn unsubscribe(
-    conn: &Connection,
+    conn: &Tables<'_>,
     owner: ElementInstanceKey,
     element: ElementIndex,
 ) -> Result<(), Trouble> {
@@ -63,7 +64,7 @@ pub(super) fn unsubscribe(
 }
 
 pub(super) fn publish(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     row: &MessageRow,
     has_taker: bool,
@@ -104,14 +105,14 @@ pub(super) fn publish(
 }
 
 /// Lets every buffered message wait longer. A message that waits for ever stays within what a time can hold.
-pub(super) fn extend(conn: &Connection, by_ms: i64) -> Result<(), Trouble> {
+pub(super) fn extend(conn: &Tables<'_>, by_ms: i64) -> Result<(), Trouble> {
     conn.prepare_cached("UPDATE messages SET expires_at = min(expires_at, ?2) + ?1")?
         .execute([by_ms, i64::MAX - by_ms.max(0)])?;
     Ok(())
 }
 
 pub(super) fn expire(
-    conn: &Connection,
+    conn: &Tables<'_>,
     now: Timestamp,
     limit: usize,
     outcome: &mut Outcome,
@@ -129,7 +130,7 @@ pub(super) fn expire(
 }
 
 /// Messages that wait for this subscription: one, or all of them.
-fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
+fn buffered(conn: &Tables<'_>, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
     let limit = if row.once { 1 } else { usize::MAX };
     let mut statement = conn.prepare_cached(
         "SELECT key, variables, expires_at, sender FROM messages \
@@ -160,7 +161,7 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
 
 /// The oldest open subscription of each process id, oldest first. Steps from process id to process id, so that
 /// many instances that wait for one message cost one row each.
-fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+fn takers(conn: &Tables<'_>, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT id, owner, element, instance, process_id, once FROM subscriptions \
          WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND is_signal = 0 AND process_id > ?4 \
@@ -198,7 +199,7 @@ fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, Subscript
 }
 
 fn deliver(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     message: &MessageRow,
     variables: Variables,
