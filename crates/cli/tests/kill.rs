@@ -40,15 +40,15 @@ struct Server {
 }
 
 impl Server {
-    fn start(data: &Path, token: &str, log: &Path) -> Self {
+    fn start(arguments: &[String], token: &str, log: &Path) -> Self {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(log)
             .unwrap();
         let mut child = tidegate()
-            .args(["serve", "--listen", "127.0.0.1:0", "--demo", "--data"])
-            .arg(data)
+            .args(["serve", "--listen", "127.0.0.1:0", "--demo"])
+            .args(arguments)
             .env("TIDEGATE_TOKEN", token)
             .stdout(Stdio::piped())
             .stderr(log)
@@ -87,6 +87,14 @@ struct Client {
 }
 
 impl Client {
+    fn new(server: &Server, shell: &str, token: &str) -> Self {
+        Self {
+            http: reqwest::Client::new(),
+            url: format!("{}{shell}", server.url),
+            token: token.to_owned(),
+        }
+    }
+
     async fn post(&self, path: &str, body: &Value) -> Option<(u16, Value)> {
         let request = self
             .http
@@ -112,45 +120,59 @@ impl Client {
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
-    let token = uuid::Uuid::new_v4().simple().to_string();
-    let answered = Arc::new(Mutex::new(Answered::default()));
-    let serial = Arc::new(AtomicUsize::new(0));
+    let arguments = [
+        "--data".to_owned(),
+        folder.path().join("data").display().to_string(),
+    ];
+    killed(ROUNDS, &arguments, &[""], folder.path()).await;
+}
 
-    let first = Server::start(&data, &token, &log);
-    let client = Client {
-        http: reqwest::Client::new(),
-        url: first.url.clone(),
-        token: token.clone(),
-    };
-    let deployed = client
-        .http
-        .post(format!("{}/deployments?name=p.bpmn", client.url))
-        .bearer_auth(&token)
-        .header("content-type", "application/xml")
-        .body(PROCESSES)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(
-        deployed.status().as_u16(),
-        200,
-        "{}",
-        deployed.text().await.unwrap()
+/// Both shells are under load when the process dies, and their commits shared transactions.
+#[tokio::test(flavor = "multi_thread")]
+async fn kills_of_two_shells_in_one_file_lose_nothing_of_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("tidegate.toml");
+    let file = format!(
+        "data = {:?}\n[[shells]]\nid = \"billing\"\nnamespace = \"billing\"\n[[shells]]\nid = \"sales\"\nnamespace = \"sales\"\n",
+        folder.path().join("data")
     );
-    let mut server = first;
+    std::fs::write(&config, file).unwrap();
+    let arguments = ["--config".to_owned(), config.display().to_string()];
+    killed(
+        ROUNDS / 3,
+        &arguments,
+        &["/shells/billing", "/shells/sales"],
+        folder.path(),
+    )
+    .await;
+    assert!(!folder.path().join("data/shells").exists(), "there is one file");
+}
 
-    for round in 0..ROUNDS {
-        let goal = answered_count(&answered) + 20 + round * 7;
+/// Kills the server under load again and again, then looks at each of the shells.
+async fn killed(rounds: usize, arguments: &[String], shells: &[&str], folder: &Path) {
+    let log = folder.join("log");
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let answered: Vec<_> = shells
+        .iter()
+        .map(|_| Arc::new(Mutex::new(Answered::default())))
+        .collect();
+    let serial = Arc::new(AtomicUsize::new(0));
+    let mut server = Server::start(arguments, &token, &log);
+    for shell in shells {
+        deploy(&Client::new(&server, shell, &token)).await;
+    }
+    for round in 0..rounds {
+        let more = (20 + round * 7) / shells.len();
+        let goals: Vec<_> = answered
+            .iter()
+            .map(|answered| answered_count(answered) + more)
+            .collect();
         let stop = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| {
-                let client = Client {
-                    http: reqwest::Client::new(),
-                    url: server.url.clone(),
-                    token: token.clone(),
-                };
-                let (answered, serial, stop) = (answered.clone(), serial.clone(), stop.clone());
+            .map(|number| {
+                let of = number % shells.len();
+                let client = Client::new(&server, shells[of], &token);
+                let (answered, serial, stop) = (answered[of].clone(), serial.clone(), stop.clone());
                 tokio::spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
                         if one_turn(&client, &answered, serial.fetch_add(1, Ordering::Relaxed))
@@ -165,10 +187,12 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
             .collect();
         // Any moment: it moves on with the rounds, always in the middle of the load.
         let began = Instant::now();
-        while answered_count(&answered) < goal {
+        let is_reached =
+            |(answered, goal): (&Arc<Mutex<Answered>>, &usize)| answered_count(answered) >= *goal;
+        while !answered.iter().zip(&goals).all(is_reached) {
             assert!(
                 began.elapsed() < PATIENCE,
-                "round {round} does not come to {goal} answers"
+                "round {round} does not come to {goals:?} answers"
             );
             tokio::task::yield_now().await;
         }
@@ -177,15 +201,41 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         for client in clients {
             client.await.unwrap();
         }
-        server = Server::start(&data, &token, &log);
+        server = Server::start(arguments, &token, &log);
     }
+    for (shell, answered) in shells.iter().zip(&answered) {
+        let answered = std::mem::take(&mut *answered.lock().unwrap());
+        let client = Client::new(&server, shell, &token);
+        let (all, recovered) = look(&client, &answered).await;
+        eprintln!(
+            "kill: `{shell}`: {rounds} kills, {all} instances ({} answered), {recovered} of them recovered from a crash, \
+             0 lost, 0 ended twice",
+            answered.instances.len()
+        );
+    }
+    server.kill();
+}
 
-    let client = Client {
-        http: reqwest::Client::new(),
-        url: server.url.clone(),
-        token,
-    };
-    let answered = std::mem::take(&mut *answered.lock().unwrap());
+async fn deploy(client: &Client) {
+    let deployed = client
+        .http
+        .post(format!("{}/deployments?name=p.bpmn", client.url))
+        .bearer_auth(&client.token)
+        .header("content-type", "application/xml")
+        .body(PROCESSES)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        deployed.status().as_u16(),
+        200,
+        "{}",
+        deployed.text().await.unwrap()
+    );
+}
+
+/// Nothing that was answered is lost and nothing ended twice. Gives how many there are, and how many were recovered.
+async fn look(client: &Client, answered: &Answered) -> (usize, usize) {
     // Those that wait and whose message was never answered get one now.
     for (instance, key) in &answered.waiting {
         if !answered.published.contains(key) {
@@ -196,7 +246,7 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
                 .unwrap_or_else(|| panic!("no answer for {instance}"));
         }
     }
-    let all = ended(&client, &answered).await;
+    let all = ended(client, answered).await;
     for instance in &answered.instances {
         assert!(
             all.contains_key(instance),
@@ -221,12 +271,7 @@ async fn twenty_kills_lose_nothing_that_was_answered_and_end_nothing_twice() {
         assert_eq!(ends, 1, "{instance} ended {ends} times: {events:?}");
         recovered += usize::from(events.contains(&"CrashRecovered"));
     }
-    eprintln!(
-        "kill: {ROUNDS} kills, {} instances ({} answered), {recovered} of them recovered from a crash, 0 lost, 0 ended twice",
-        all.len(),
-        answered.instances.len()
-    );
-    server.kill();
+    (all.len(), recovered)
 }
 
 fn answered_count(answered: &Mutex<Answered>) -> usize {
