@@ -276,7 +276,7 @@ fn case_005_a_second_interrupt_forces() {
     let ended = server.end();
     assert_eq!(ended.code(), 11, "{}", ended.stderr);
     assert_eq!(ended.report()["outcome"]["overallResult"], "Forced");
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 /// The third SIGINT ends the process at once, whatever still holds it.
