@@ -18,6 +18,7 @@ mod observe;
 mod openapi;
 mod parts;
 mod repair;
+mod seen;
 mod settings;
 mod shells;
 mod signals;
@@ -194,7 +195,9 @@ pub fn table() -> Vec<Route> {
         get("/identity", RuntimeView, identity::show)
             .reaching(Reach::Known)
             .about_caller(),
-        get("/shells", RuntimeView, shells::list).reaching(Reach::Known),
+        get("/shells", RuntimeView, shells::list)
+            .reaching(Reach::Known)
+            .in_tenant(),
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
         post("/shells/{shell}/retire", RuntimeControl, shells::retire),
@@ -213,13 +216,13 @@ pub fn table() -> Vec<Route> {
             parts::resume,
         )
         .in_tenant(),
-        get("/admin/workflow-runtime/status", RuntimeView, admin::status),
+        get("/admin/workflow-runtime/status", RuntimeView, admin::status).in_tenant(),
         get(
             "/admin/workflow-runtime/drain-plan",
             RuntimeView,
             admin::drain_plan,
         ),
-        get("/admin/workflow-runtime/events", RuntimeView, events::stream),
+        get("/admin/workflow-runtime/events", RuntimeView, events::stream).in_tenant(),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
         post(

@@ -114,6 +114,11 @@ impl FromRequestParts<App> for Tenants {
 }
 
 impl Tenants {
+    /// True if the caller is bound to some.
+    pub(crate) fn are_bounds(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// True if the caller may know of this tenant.
     pub(crate) fn knows(&self, tenant: &str) -> bool {
         let bound = self.0.as_deref();
