@@ -54,7 +54,7 @@ fn read(path: &Path) -> Parsed {
     let parsed = parse(&path.to_string_lossy(), &bytes, &Limits::default());
     // Far above what any of the files needs; a quadratic step would pass it.
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(60),
         "{} is slow",
         path.display()
     );

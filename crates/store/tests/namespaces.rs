@@ -264,7 +264,7 @@ fn a_file_without_namespaces_is_the_default_one_and_gets_others_beside_it() {
 }
 
 #[test]
-fn an_impossible_row_of_one_store_spares_the_others_in_its_transaction() {
+fn a_store_whose_fence_was_moved_spares_the_others_in_its_transaction() {
     let folder = Folder::new();
     let (billing, sales) = (folder.open("billing"), folder.open("sales"));
     assert!(billing.create(1).is_ok());

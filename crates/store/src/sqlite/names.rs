@@ -43,12 +43,15 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 /// The names of one store's tables.
 pub(super) struct Names {
     namespace: Namespace,
+    /// The store without a name: its statements are taken as they are written.
+    is_plain: bool,
     rendered: RwLock<HashMap<Box<str>, Arc<str>>>,
 }
 
 impl Names {
     pub fn of(namespace: Namespace) -> Self {
         Self {
+            is_plain: namespace.is_default(),
             namespace,
             rendered: RwLock::default(),
         }
@@ -60,7 +63,7 @@ impl Names {
 
     /// The tables of a store, by their names in the file.
     pub fn tables(&self) -> Vec<String> {
-        let in_file = |table: &&str| match self.namespace.is_default() {
+        let in_file = |table: &&str| match self.is_plain {
             true => (*table).to_owned(),
             false => format!("{}${table}", self.namespace),
         };
@@ -69,7 +72,7 @@ impl Names {
 
     /// The store in words, for messages.
     pub fn place(&self, file: &Path) -> PathBuf {
-        if self.namespace.is_default() {
+        if self.is_plain {
             return file.to_owned();
         }
         PathBuf::from(format!("{}, namespace {}", file.display(), self.namespace))
@@ -77,7 +80,7 @@ impl Names {
 
     /// `sql` with the names of this store.
     pub fn render(&self, sql: &str) -> Arc<str> {
-        if self.namespace.is_default() {
+        if self.is_plain {
             return Arc::from(sql);
         }
         if let Some(rendered) = self.rendered.read().get(sql) {
@@ -141,7 +144,7 @@ impl<'a> Tables<'a> {
 
     /// A statement with the names of this store, prepared once.
     pub fn prepare_cached(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
-        if self.names.namespace.is_default() {
+        if self.names.is_plain {
             return self.conn.prepare_cached(sql);
         }
         self.conn.prepare_cached(&self.names.render(sql))
