@@ -218,7 +218,8 @@ fn case_192_static_tokens_have_their_permissions_and_tenants() {
     );
     server.token = Some("clerk-secret-0123456789".to_owned());
     assert_eq!(server.json(&["instances"])["items"], serde_json::json!([]));
-    let bound = server.client(&["status"]);
+    server.ok(&["status"]);
+    let bound = server.client(&["drain-plan"]);
     assert!(
         text(&bound.stderr).contains("bound to tenants"),
         "{}",

@@ -65,6 +65,12 @@ impl Route {
         self
     }
 
+    /// The handler leaves out what is of all tenants.
+    fn of_state(mut self) -> Self {
+        self.tenancy = Tenancy::State;
+        self
+    }
+
     fn about_caller(mut self) -> Self {
         self.tenancy = Tenancy::Own;
         self
@@ -197,7 +203,7 @@ pub fn table() -> Vec<Route> {
             .about_caller(),
         get("/shells", RuntimeView, shells::list)
             .reaching(Reach::Known)
-            .in_tenant(),
+            .of_state(),
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
         post("/shells/{shell}/retire", RuntimeControl, shells::retire),
@@ -216,13 +222,13 @@ pub fn table() -> Vec<Route> {
             parts::resume,
         )
         .in_tenant(),
-        get("/admin/workflow-runtime/status", RuntimeView, admin::status).in_tenant(),
+        get("/admin/workflow-runtime/status", RuntimeView, admin::status).of_state(),
         get(
             "/admin/workflow-runtime/drain-plan",
             RuntimeView,
             admin::drain_plan,
         ),
-        get("/admin/workflow-runtime/events", RuntimeView, events::stream).in_tenant(),
+        get("/admin/workflow-runtime/events", RuntimeView, events::stream).of_state(),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
         post(

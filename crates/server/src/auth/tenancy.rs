@@ -24,6 +24,9 @@ pub enum Tenancy {
     Key(Keyed),
     /// Its handler asks `Tenants` which tenants the request is about.
     Asked,
+    /// It tells a state that concerns every tenant, and its handler leaves out what all of them add up to. Who has no
+    /// tenant at all has no part in it.
+    State,
     /// It tells a caller about itself.
     Own,
 }
@@ -70,7 +73,8 @@ pub(super) async fn check(
     };
     match tenancy {
         Tenancy::Asked | Tenancy::Own => Ok(()),
-        Tenancy::Whole => {
+        Tenancy::State if !tenants.is_empty() => Ok(()),
+        Tenancy::Whole | Tenancy::State => {
             let detail = format!(
                 "`{}` is bound to tenants, and this concerns all of them",
                 identity.name
