@@ -218,7 +218,8 @@ fn case_192_static_tokens_have_their_permissions_and_tenants() {
     );
     server.token = Some("clerk-secret-0123456789".to_owned());
     assert_eq!(server.json(&["instances"])["items"], serde_json::json!([]));
-    let bound = server.client(&["status"]);
+    server.ok(&["status"]);
+    let bound = server.client(&["drain-plan"]);
     assert!(
         text(&bound.stderr).contains("bound to tenants"),
         "{}",
@@ -276,7 +277,7 @@ fn case_005_a_second_interrupt_forces() {
     let ended = server.end();
     assert_eq!(ended.code(), 11, "{}", ended.stderr);
     assert_eq!(ended.report()["outcome"]["overallResult"], "Forced");
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 /// The third SIGINT ends the process at once, whatever still holds it.

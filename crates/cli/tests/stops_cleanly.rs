@@ -203,10 +203,7 @@ fn d19_connections_of_every_kind_do_not_delay_the_exit() {
         read(stream, "event: closing");
     }
     assert_eq!(server.end().code(), 0);
-    assert!(
-        began.elapsed() < Duration::from_millis(1_500),
-        "{:?}",
-        began.elapsed()
-    );
+    // Whoever waited for one of them would wait for the drain's deadline, half a minute.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(idle.read(&mut [0; 16]).unwrap(), 0, "closed by the server");
 }

@@ -44,7 +44,9 @@ fn lands(
         flow: Some(*flow),
         ..Place::default()
     });
-    elements.chain(flows).try_for_each(|place| place.check(definition))
+    elements
+        .chain(flows)
+        .try_for_each(|place| place.check(definition))
 }
 
 /// What an event says of where it happened.

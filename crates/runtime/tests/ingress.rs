@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use support::sources::{Does, TestSource};
@@ -14,6 +14,9 @@ use tidegate::api::StartRequest;
 use tidegate::ingress::{Ingress, IngressSource, Offer, OfferFate, Transition, kit};
 use tidegate::model::{SubStatus, Variables};
 use tidegate::status::{DrainResult, DrainTrigger, SourceErrorKind, SourceState};
+
+/// What is bounded has ended long before.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn with(sources: &[&Arc<TestSource>]) -> Stand {
     stand_with(|mut builder| {
@@ -132,15 +135,22 @@ async fn i04_i05_i07_i11_what_fails_or_hangs_is_shown_and_holds_up_nothing() {
     let well: Vec<_> = (0..6)
         .map(|n| TestSource::new(&format!("well{n}"), Does::Well).shared())
         .collect();
-    let all: Vec<&Arc<TestSource>> = [&fails].into_iter().chain(&hanging).chain(&well).collect();
+    let place = Arc::new(tokio::sync::Barrier::new(3));
+    let together: Vec<_> = (0..3)
+        .map(|n| {
+            TestSource::new(&format!("together{n}"), Does::Well)
+                .meeting(&place)
+                .shared()
+        })
+        .collect();
+    let all: Vec<&Arc<TestSource>> = [&fails]
+        .into_iter()
+        .chain(&hanging)
+        .chain(&well)
+        .chain(&together)
+        .collect();
     let stand = with(&all).await;
-    let began = Instant::now();
     stand.runtime.pause(None, None, "op").await.unwrap();
-    let took = began.elapsed();
-    assert!(
-        took < Duration::from_millis(140),
-        "as long as the slowest timeout (50 ms), not the sum: {took:?}"
-    );
     let failed = stand.source("fails").await;
     assert_eq!(
         (failed.state, failed.last_error_kind),
@@ -154,7 +164,8 @@ async fn i04_i05_i07_i11_what_fails_or_hangs_is_shown_and_holds_up_nothing() {
             (SourceState::PauseFailed, Some(SourceErrorKind::Timeout))
         );
     }
-    for source in &well {
+    // All are asked at once: it takes as long as the slowest, not the sum.
+    for source in well.iter().chain(&together) {
         assert_eq!(stand.source(source.name()).await.state, SourceState::Paused);
         assert_eq!(source.pauses(), 1, "d02: each is asked once");
     }
@@ -169,9 +180,10 @@ async fn i06_i08_force_stop_comes_once_with_the_time_left_and_is_bounded() {
     let fails = TestSource::new("fails", Does::Hang).forced(Does::Fail).shared();
     let hangs = TestSource::new("hangs", Does::Hang).forced(Does::Hang).shared();
     let stand = with(&[&stops, &fails, &hangs]).await;
-    let began = Instant::now();
-    let outcome = stand.runtime.drain(DrainTrigger::HostStopSignal).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let drain = stand.runtime.drain(DrainTrigger::HostStopSignal);
+    let outcome = tokio::time::timeout(PATIENCE, drain)
+        .await
+        .expect("it is bounded");
     assert_eq!(outcome.overall_result, DrainResult::CompletedWithinDeadline);
     for source in [&stops, &fails, &hangs] {
         assert_eq!(source.forced.load(Ordering::SeqCst), 1, "{}", source.name());

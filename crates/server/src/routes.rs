@@ -18,6 +18,7 @@ mod observe;
 mod openapi;
 mod parts;
 mod repair;
+mod seen;
 mod settings;
 mod shells;
 mod signals;
@@ -61,6 +62,12 @@ impl Route {
     /// The key in the path belongs to a tenant.
     fn of(mut self, keyed: Keyed) -> Self {
         self.tenancy = Tenancy::Key(keyed);
+        self
+    }
+
+    /// The handler leaves out what is of all tenants.
+    fn of_state(mut self) -> Self {
+        self.tenancy = Tenancy::State;
         self
     }
 
@@ -194,7 +201,9 @@ pub fn table() -> Vec<Route> {
         get("/identity", RuntimeView, identity::show)
             .reaching(Reach::Known)
             .about_caller(),
-        get("/shells", RuntimeView, shells::list).reaching(Reach::Known),
+        get("/shells", RuntimeView, shells::list)
+            .reaching(Reach::Known)
+            .of_state(),
         post("/shells/reload", RuntimeControl, shells::reload_all).reaching(Reach::Host),
         post("/shells/{shell}/reload", RuntimeControl, shells::reload),
         post("/shells/{shell}/retire", RuntimeControl, shells::retire),
@@ -213,13 +222,13 @@ pub fn table() -> Vec<Route> {
             parts::resume,
         )
         .in_tenant(),
-        get("/admin/workflow-runtime/status", RuntimeView, admin::status),
+        get("/admin/workflow-runtime/status", RuntimeView, admin::status).of_state(),
         get(
             "/admin/workflow-runtime/drain-plan",
             RuntimeView,
             admin::drain_plan,
         ),
-        get("/admin/workflow-runtime/events", RuntimeView, events::stream),
+        get("/admin/workflow-runtime/events", RuntimeView, events::stream).of_state(),
         post("/admin/workflow-runtime/pause", RuntimePause, admin::pause),
         post("/admin/workflow-runtime/resume", RuntimePause, admin::resume),
         post(

@@ -9,6 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+/// What would be waited for if it were waited for, and a time by which even a busy machine is through if it is not.
+const DEADLINE: Duration = Duration::from_secs(120);
+const LONG_BEFORE: Duration = Duration::from_secs(30);
+
 async fn connect(server: &common::Server, send: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.listening.address()).await.unwrap();
     stream.write_all(send.as_bytes()).await.unwrap();
@@ -54,7 +58,7 @@ async fn d19_idle_streaming_and_half_sent_requests_do_not_delay_the_end() {
     let ended = read_until(&mut streaming, "closing").await;
     assert!(ended.contains("retry: "), "a hint to come back: {ended}");
     server.listening.close(Duration::from_millis(300)).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LONG_BEFORE, "{:?}", began.elapsed());
     let mut rest = String::new();
     idle.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "", "the idle connection was closed");
@@ -66,8 +70,8 @@ async fn with_only_idle_connections_the_end_comes_at_once() {
     let mut idle = connect(&server, "GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     read_until(&mut idle, "healthy").await;
     let began = Instant::now();
-    server.listening.close(Duration::from_secs(30)).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    server.listening.close(DEADLINE).await;
+    assert!(began.elapsed() < LONG_BEFORE, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -98,7 +102,7 @@ async fn who_still_waits_at_the_end_is_answered() {
     server.first("/process-instances?subStatus=suspended").await;
     server.host.begin_stop();
     server.host.end_streams();
-    server.listening.close(Duration::from_secs(30)).await;
+    server.listening.close(DEADLINE).await;
     let (status, document) = waiting.await.unwrap();
     common::assert_problem(status, &document, 503, "server-stopping");
 }

@@ -12,6 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+/// What would be waited for if it were waited for, and a time by which even a busy machine is through if it is not.
+const DEADLINE: Duration = Duration::from_secs(120);
+const LONG_BEFORE: Duration = Duration::from_secs(30);
+
 fn sleeper(duration: &str) -> String {
     around(&format!(
         r#"<serviceTask id="work"><extensionElements><zeebe:taskDefinition type="demo.sleep"/><zeebe:taskHeaders>
@@ -60,8 +64,8 @@ async fn case_17_an_idle_connection_is_closed_at_once() {
     server.host.begin_stop();
     server.runtime.drain(DrainTrigger::HostStopSignal).await;
     server.host.end_streams();
-    server.listening.close(Duration::from_secs(30)).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    server.listening.close(DEADLINE).await;
+    assert!(began.elapsed() < LONG_BEFORE, "{:?}", began.elapsed());
     assert_eq!(idle.read(&mut [0; 16]).await.unwrap(), 0, "closed by the server");
 }
 
@@ -104,8 +108,8 @@ async fn case_20_event_streams_end_with_a_hint_and_hold_nothing_up() {
     server.host.begin_stop();
     server.runtime.drain(DrainTrigger::HostStopSignal).await;
     server.host.end_streams();
-    server.listening.close(Duration::from_secs(30)).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    server.listening.close(DEADLINE).await;
+    assert!(began.elapsed() < LONG_BEFORE, "{:?}", began.elapsed());
     for stream in streams {
         let rest = stream.text().await.unwrap();
         assert!(
@@ -142,7 +146,7 @@ async fn case_23_who_waits_for_an_end_gets_the_real_result_of_a_drain() {
     let outcome = server.runtime.drain(DrainTrigger::HostStopSignal).await;
     assert_eq!(outcome.execution_cycles_completed_count, 1);
     server.host.end_streams();
-    server.listening.close(Duration::from_secs(30)).await;
+    server.listening.close(DEADLINE).await;
     let (status, result) = waiting.await.unwrap();
     assert_eq!(
         (status.as_u16(), &result["subStatus"]),
@@ -221,7 +225,7 @@ async fn case_25_every_kind_of_request_has_its_answer_in_every_state() {
         let held = began.elapsed();
         assert!(
             if is_draining {
-                held < Duration::from_secs(5)
+                held < LONG_BEFORE
             } else {
                 held >= Duration::from_millis(300)
             },

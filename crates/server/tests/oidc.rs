@@ -122,7 +122,11 @@ async fn server(options: OidcOptions) -> common::Server {
 }
 
 async fn status_of(server: &common::Server, token: &str) -> u16 {
-    let url = format!("{}/api/v1/admin/workflow-runtime/status", server.url);
+    asked(server, token, "status").await
+}
+
+async fn asked(server: &common::Server, token: &str, what: &str) -> u16 {
+    let url = format!("{}/api/v1/admin/workflow-runtime/{what}", server.url);
     server
         .http
         .get(url)
@@ -177,18 +181,21 @@ async fn case_192_the_tenants_of_a_signed_token_come_from_its_claim() {
         let token = sign(&key, &claims);
         let url = format!("{}/api/v1/identity", server.url);
         let (_, identity) = common::answer(server.http.get(url).bearer_auth(&token)).await;
-        (identity["tenants"].clone(), status_of(&server, &token).await)
+        // The state is for whoever has a tenant, the whole for who is bound to none.
+        let state = status_of(&server, &token).await;
+        let whole = asked(&server, &token, "drain-plan").await;
+        (identity["tenants"].clone(), state, whole)
     };
-    assert_eq!(tenants(json!(["a", "b"])).await, (json!(["a", "b"]), 403));
-    assert_eq!(tenants(json!("a b")).await, (json!(["a", "b"]), 403));
+    assert_eq!(tenants(json!(["a", "b"])).await, (json!(["a", "b"]), 200, 403));
+    assert_eq!(tenants(json!("a b")).await, (json!(["a", "b"]), 200, 403));
     assert_eq!(
         tenants(json!(["a", "*"])).await,
-        (json!(null), 200),
+        (json!(null), 200, 200),
         "all of them"
     );
     // A token that says nothing of tenants knows none.
     for nothing in [json!(null), json!(7), json!([]), json!([7])] {
-        assert_eq!(tenants(nothing.clone()).await, (json!([]), 403), "{nothing}");
+        assert_eq!(tenants(nothing.clone()).await, (json!([]), 403, 403), "{nothing}");
     }
 }
 

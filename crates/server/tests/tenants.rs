@@ -212,8 +212,9 @@ async fn case_192_on_every_route_what_another_tenant_has_is_not_there() {
             let route = format!("{method} {prefix}{path}");
             let body = body_of(&path, "a", SECRET, &of_a);
             for query in ["", "?tenantId=a"] {
-                if path == "/events" && query.is_empty() {
-                    // The stream of its own tenant, which does not end: the test below reads it.
+                let is_stream = path == "/events" && query.is_empty();
+                if is_stream || path == "/admin/workflow-runtime/events" {
+                    // Streams of what it may see, which do not end: tests below read them.
                     continue;
                 }
                 let asked = format!("{prefix}{}{query}", filled(&path, &of_a));
@@ -225,6 +226,7 @@ async fn case_192_on_every_route_what_another_tenant_has_is_not_there() {
                 let is_empty_list = told["items"]
                     .as_array()
                     .is_some_and(|items| items.iter().all(is_own_item));
+                let is_state = ["/shells", "/admin/workflow-runtime/status"].contains(&path.as_str());
                 let is_own = path == "/identity" || (path == "/deployments" && query.is_empty());
                 let is_refused = match path.contains("{key}") || told["items"].is_null() {
                     true => [404, 403].contains(&status.as_u16()),
@@ -233,7 +235,7 @@ async fn case_192_on_every_route_what_another_tenant_has_is_not_there() {
                 // A route that takes no such parameter refuses it, for everybody.
                 let is_malformed = !query.is_empty() && told["code"] == "invalid-query";
                 assert!(
-                    is_empty_list || is_own || is_refused || is_malformed,
+                    is_empty_list || is_own || (is_state && status == 200) || is_refused || is_malformed,
                     "{route} answers {status} {text}"
                 );
             }
@@ -418,5 +420,97 @@ async fn case_192_o05_a_bound_caller_follows_its_own_tenant_alone() {
     assert!(
         !seen.contains(SECRET) && !seen.contains("\"kind\":\"runtime\""),
         "{seen}"
+    );
+}
+
+/// Whether work is accepted, and why not, concerns every tenant; how much there is of it is everybody's own.
+#[tokio::test]
+async fn a_bound_caller_sees_the_state_of_the_runtime_and_no_numbers() {
+    let server = server().await;
+    let status = "/admin/workflow-runtime/status";
+    let url = format!("{}/api/v1/admin/workflow-runtime/events", server.url);
+    let mut stream = server.http.get(url).bearer_auth(BOUND).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let mut seen = String::new();
+    while seen.matches("event: status").count() < 1 {
+        seen.push_str(&String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap()));
+    }
+    // Another tenant is busy: nothing of it is told, not even that something has changed.
+    let (_, before) = ask(&server, BOUND, &Method::GET, status, &Value::Null).await;
+    holding(&server, "a", SECRET).await;
+    let (_, after) = ask(&server, BOUND, &Method::GET, status, &Value::Null).await;
+    assert_eq!(after, before);
+
+    let paused = json!({ "reason": "the night", "until": "2999-01-01T00:00:00Z" });
+    server.post("/admin/workflow-runtime/pause", paused).await;
+    for _ in 0..3 {
+        let start = json!({ "processId": format!("{SECRET}-person"), "tenantId": "a" });
+        assert_eq!(server.post("/process-instances", start).await.0, 202);
+    }
+    let (_, whole) = server.get(status).await;
+    let (code, told) = ask(&server, BOUND, &Method::GET, status, &Value::Null).await;
+    assert_eq!((code.as_u16(), &told["state"]), (200, &whole["state"]));
+    assert_eq!(
+        (&told["state"]["pauseReasonText"], &told["state"]["reason"]),
+        (&json!("the night"), &json!("AdministrativePause"))
+    );
+    assert_eq!(
+        told["sources"].as_array().unwrap().len(),
+        whole["sources"].as_array().unwrap().len()
+    );
+    assert!(whole["stimulusQueue"]["depth"].as_u64() >= Some(3), "{whole}");
+    for pointer in [
+        "/activeExecutionCycleCount",
+        "/interruptedInstanceCount",
+        "/stimulusQueue/depth",
+        "/stimulusQueue/oldestAcceptedAt",
+    ] {
+        assert_eq!(
+            told.pointer(pointer),
+            Some(&Value::Null),
+            "{pointer} is there and says nothing: {told}"
+        );
+    }
+    let (code, shells) = ask(&server, BOUND, &Method::GET, "/shells", &Value::Null).await;
+    let shell = &shells["items"][0];
+    assert_eq!(
+        (code.as_u16(), &shell["status"], &shell["stimulusQueueDepth"]),
+        (200, &json!("Paused"), &Value::Null)
+    );
+
+    // The stream has the first state and those of the pause, each without numbers.
+    while !seen.contains("the night") || !seen.ends_with("\n\n") {
+        seen.push_str(&String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap()));
+    }
+    for event in seen.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let event: Value = serde_json::from_str(event).unwrap();
+        assert_eq!(
+            (
+                &event["activeExecutionCycleCount"],
+                &event["stimulusQueue"]["depth"]
+            ),
+            (&Value::Null, &Value::Null)
+        );
+    }
+    // What changes the state stays with who is bound to nothing.
+    for verb in ["pause", "resume", "force-drain"] {
+        let path = format!("/admin/workflow-runtime/{verb}");
+        assert_eq!(
+            ask(&server, BOUND, &Method::POST, &path, &json!({})).await.0,
+            403,
+            "{verb}"
+        );
+    }
+    assert_eq!(
+        ask(
+            &server,
+            BOUND,
+            &Method::GET,
+            "/admin/workflow-runtime/drain-plan",
+            &Value::Null
+        )
+        .await
+        .0,
+        403
     );
 }

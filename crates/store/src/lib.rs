@@ -15,6 +15,7 @@ mod forget;
 pub mod kit;
 mod matching;
 pub mod memory;
+mod namespace;
 pub mod row;
 pub mod sqlite;
 
@@ -27,6 +28,7 @@ pub use error::{Error, ErrorKind};
 pub use forget::{
     EndedRow, ForgetRequest, ForgottenJournal, ForgottenRow, OperationItemRow, OperationRow, Unforgettable,
 };
+pub use namespace::Namespace;
 pub use row::*;
 
 /// What a generation gets when it takes hold of a store.
@@ -294,17 +296,45 @@ pub trait Queries: Send + Sync + 'static {
     fn queue(&self) -> Result<QueueDepth, Error>;
 }
 
-/// Opens a store by URL: `memory:` or `sqlite:PATH` (the data directory's file). One arm for each store.
+/// Opens the store of a place that has no name: see [`open_in`].
 ///
 /// # Errors
-/// Unknown scheme, or the store's own: held by another process, damaged, of a newer version, full.
+/// As [`open_in`].
 pub fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
+    open_in(url, &Namespace::default())
+}
+
+/// Opens a store by URL, `memory:` or `sqlite:PATH` (the data directory's file), and by its namespace there. One arm for
+/// each store.
+///
+/// # Errors
+/// Unknown scheme, or the store's own: held by another process, open already, damaged, of a newer version, full.
+pub fn open_in(url: &str, namespace: &Namespace) -> Result<Arc<dyn Store>, Error> {
     match url.split_once(':') {
+        Some(("memory", _)) if !namespace.is_default() => Err(Error::new(
+            ErrorKind::Configuration,
+            format!("`{url}` is nobody else's and has no namespace `{namespace}`: leave the namespace out"),
+        )),
         Some(("memory", _)) => Ok(Arc::new(memory::MemoryStore::fleeting())),
-        Some(("sqlite", path)) => Ok(Arc::new(sqlite::SqliteStore::open(std::path::Path::new(path))?)),
+        Some(("sqlite", path)) => {
+            let options = sqlite::Options {
+                namespace: namespace.clone(),
+                ..sqlite::Options::default()
+            };
+            let store = sqlite::SqliteStore::open_with(std::path::Path::new(path), &options)?;
+            Ok(Arc::new(store))
+        }
         _ => Err(Error::new(
             ErrorKind::Configuration,
             format!("`{url}` names no store: use `memory:` or `sqlite:PATH`"),
         )),
+    }
+}
+
+/// One spelling for each place that a URL may name, so that two spellings of one place can be told.
+pub fn place(url: &str) -> String {
+    match url.split_once(':') {
+        Some(("sqlite", path)) => format!("sqlite:{}", sqlite::resolve(std::path::Path::new(path)).display()),
+        _ => url.to_owned(),
     }
 }

@@ -1,11 +1,14 @@
-//! Both stores keep the promises of the conformance kit.
+//! Both stores keep the promises of the conformance kit, a store in a namespace too.
+
+mod beside;
 
 use std::sync::Arc;
 
+use beside::Beside;
 use tidegate_store::Store;
 use tidegate_store::kit::Place;
 use tidegate_store::memory::MemoryStore;
-use tidegate_store::sqlite::SqliteStore;
+use tidegate_store::sqlite::{Options, SqliteStore};
 
 struct InMemory(MemoryStore);
 
@@ -27,6 +30,27 @@ tidegate_store::conformance!(memory, || Box::new(InMemory(MemoryStore::new())));
 tidegate_store::conformance!(sqlite, || Box::new(InFile(
     tempfile::tempdir().expect("a temporary folder")
 )));
+
+/// Alone in its file: a statement that meant the plain tables would find none.
+struct InNamespace(tempfile::TempDir);
+
+impl Place for InNamespace {
+    fn open(&self) -> Arc<dyn Store> {
+        let options = Options {
+            namespace: "billing".parse().expect("a name"),
+            ..Options::default()
+        };
+        let file = self.0.path().join("all.db");
+        Arc::new(SqliteStore::open_with(&file, &options).expect("the store opens"))
+    }
+}
+
+tidegate_store::conformance!(named, || Box::new(InNamespace(
+    tempfile::tempdir().expect("a temporary folder")
+)));
+
+// In a file full of others' rows, one of the others at work.
+tidegate_store::conformance!(beside_others, || Box::new(Beside::new()));
 
 /// The faulty store keeps every promise while it is told nothing.
 struct Wrapped(MemoryStore);

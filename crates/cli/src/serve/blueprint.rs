@@ -42,7 +42,7 @@ impl Blueprint for FromConfiguration {
                 store::Error::new(store::ErrorKind::Unavailable, message)
             })?;
         }
-        store::open(url)
+        store::open_in(url, &self.first.namespace)
     }
 
     fn generation(&self) -> Result<tidegate::Builder, Wrong> {
@@ -64,6 +64,13 @@ impl Blueprint for FromConfiguration {
                 self.first.store, config.store
             );
             wrong.push(("store".to_owned(), message));
+        }
+        if config.namespace != self.first.namespace {
+            let message = format!(
+                "cannot change from `{}` to `{}` in a reload; retire the shell or restart the server",
+                self.first.namespace, config.namespace
+            );
+            wrong.push(("namespace".to_owned(), message));
         }
         if !wrong.is_empty() {
             return Err(wrong);

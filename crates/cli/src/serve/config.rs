@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tidegate::options::ExpiryUnderPause;
 use tidegate::status::OverflowPolicy;
+use tidegate::store::Namespace;
 use tidegate::{CommitPolicy, ForceDuringDrain, Options, PausePersistence, Retention};
 use tidegate_server::ApiOptions;
 use tidegate_server::auth::{Credential, Permissions};
@@ -37,6 +38,8 @@ pub struct Config {
 pub struct ShellConfig {
     pub id: String,
     pub store: String,
+    /// Which of the stores there.
+    pub namespace: Namespace,
     pub demo: bool,
     /// Names of Java code with the job types that stand in for it.
     pub delegates: Vec<(String, String)>,
@@ -73,12 +76,14 @@ pub fn check(values: &Values, shells: &[ShellTable], wrong: &mut Wrong) -> Confi
         .map(|data| format!("sqlite:{}", data.join("tidegate.db").display()));
     let host_grace = read.duration("host-grace");
     let store = store.or(in_data).unwrap_or_default();
+    let namespace = namespace(&mut read, &store);
     let default = ShellConfig {
         id: DEFAULT_SHELL.to_owned(),
         demo: read.switch("demo"),
         delegates: delegates(&mut read),
-        options: options(&mut read, host_grace, &store),
+        options: options(&mut read, host_grace, &store, &namespace),
         store,
+        namespace,
     };
     let no_auth = read.switch("no-auth");
     let listen = read.address("listen");
@@ -151,9 +156,7 @@ fn all_shells(
         let id = table.id.to_ascii_lowercase();
         let mut own = Values::default();
         own.inherit(&table.values);
-        if let Some(store) = table.values.get("store") {
-            own.offer("store", store.text.clone(), store.origin.clone());
-        }
+        own.take_own(&table.values);
         own.inherit(values);
         let mut read = Reader {
             values: &own,
@@ -175,7 +178,9 @@ fn all_shells(
             );
             continue;
         }
-        let store = match (read.text("store"), data) {
+        // A namespace says that a store is shared: with the default shell, if it does not say with whom.
+        let shared = own.get("namespace").map(|_| shells[0].store.clone());
+        let store = match (read.text("store").or(shared), data) {
             (Some(store), _) => store,
             (None, Some(data)) => {
                 let file = data.join("shells").join(&id).join("tidegate.db");
@@ -186,28 +191,55 @@ fn all_shells(
                 continue;
             }
         };
+        let namespace = namespace(&mut read, &store);
         if let Some(other) = shells
             .iter()
-            .find(|shell| shell.store == store && store != "memory:")
+            .find(|shell| is_same_store(shell, &store, &namespace))
         {
             let message = format!(
-                "`{store}` is the store of `{}`; every shell has its own",
+                "`{store}` is the store of `{}`, in the namespace `{namespace}`; give each shell a `store` or a \
+                 `namespace` of its own",
                 other.id
             );
             read.refuse("store", message);
         }
         let demo = read.switch("demo");
         let delegates = delegates(&mut read);
-        let options = options(&mut read, host_grace, &store);
+        let options = options(&mut read, host_grace, &store, &namespace);
         shells.push(ShellConfig {
             id,
             store,
+            namespace,
             demo,
             delegates,
             options,
         });
     }
     shells
+}
+
+/// Which of the stores at this place; the one without a name if none is said.
+fn namespace(read: &mut Reader, store: &str) -> Namespace {
+    let named = read.read("namespace", |text| {
+        text.parse()
+            .map_err(|error: tidegate::store::Error| error.to_string())
+    });
+    let namespace: Namespace = named.unwrap_or_default();
+    if is_fleeting(store) && !namespace.is_default() {
+        read.refuse("namespace", format!("`{store}` is nobody else's; leave it out"));
+    }
+    namespace
+}
+
+fn is_same_store(shell: &ShellConfig, store: &str, namespace: &Namespace) -> bool {
+    !is_fleeting(store)
+        && shell.namespace == *namespace
+        && tidegate::store::place(&shell.store) == tidegate::store::place(store)
+}
+
+/// Every memory is its own.
+fn is_fleeting(store: &str) -> bool {
+    store.starts_with("memory:")
 }
 
 fn delegates(read: &mut Reader) -> Vec<(String, String)> {
@@ -225,7 +257,7 @@ fn is_shell_id(id: &str) -> bool {
 }
 
 /// The options of a runtime on this store; what the store cannot take is kept beside it.
-fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Options {
+fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str, namespace: &Namespace) -> Options {
     let before = Options::default();
     Options {
         commit_policy: read.word(
@@ -287,9 +319,12 @@ fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str) -> Opti
             ],
             before.expiry_under_pause,
         ),
-        spill: store
-            .strip_prefix("sqlite:")
-            .map(|file| PathBuf::from(format!("{file}.spill"))),
+        spill: store.strip_prefix("sqlite:").map(|file| {
+            PathBuf::from(match namespace.is_default() {
+                true => format!("{file}.spill"),
+                false => format!("{file}.{namespace}.spill"),
+            })
+        }),
         cancel_patience: read.duration("cancel-patience").unwrap_or(before.cancel_patience),
         held_timers: read.word(
             "held-timers",

@@ -16,9 +16,13 @@ pub fn greet(config: &Config, listening: &Listening, token: Option<&Token>) {
         config.api.base
     ));
     for shell in &config.shells {
+        let mut place = shell.store.clone();
+        if !shell.namespace.is_default() {
+            place = format!("{place}, namespace {}", shell.namespace);
+        }
         match shell.id.as_str() {
-            DEFAULT_SHELL => terminal::line(&format!("Store: {}", shell.store)),
-            id => terminal::line(&format!("Shell {id}: {}", shell.store)),
+            DEFAULT_SHELL => terminal::line(&format!("Store: {place}")),
+            id => terminal::line(&format!("Shell {id}: {place}")),
         }
     }
     match token {

@@ -33,6 +33,11 @@ pub const SETTINGS: &[Setting] = &[
         "The store instead of the data directory's own: `sqlite:PATH` or `memory:`",
     ),
     setting(
+        "namespace",
+        "NAME",
+        "Which of several stores at that place [default: the one without a name]",
+    ),
+    setting(
         "wait-for-lock",
         "",
         "Wait while another process holds the store, instead of giving up",
@@ -216,8 +221,9 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 28] = [
+const OF_SHELLS: [&str; 29] = [
     "store",
+    "namespace",
     "demo",
     "delegates",
     "drain-deadline",
@@ -247,6 +253,9 @@ const OF_SHELLS: [&str; 28] = [
     "cache-bytes",
 ];
 
+/// What a shell has of its own in any case.
+const NEVER_INHERITED: [&str; 2] = ["store", "namespace"];
+
 /// Names that the environment also has and that are no settings.
 const OTHER_VARIABLES: [&str; 4] = ["config", "token", "server", "shell"];
 
@@ -269,9 +278,18 @@ impl Values {
         self.values.entry(key).or_insert(Written { text, origin });
     }
 
+    /// Takes what only a shell can say itself from its own table.
+    pub fn take_own(&mut self, table: &Values) {
+        for key in NEVER_INHERITED {
+            if let Some(written) = table.values.get(key) {
+                self.values.insert(key, written.clone());
+            }
+        }
+    }
+
     /// Takes what a shell does not say itself from the default shell. Its store is its own in any case.
     pub fn inherit(&mut self, from: &Values) {
-        for key in OF_SHELLS.into_iter().filter(|key| *key != "store") {
+        for key in OF_SHELLS.into_iter().filter(|key| !NEVER_INHERITED.contains(key)) {
             if let Some(written) = from.values.get(key) {
                 self.values.entry(key).or_insert_with(|| written.clone());
             }

@@ -35,6 +35,8 @@ const PROCESSES: &str = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/2010
 pub struct Site {
     /// What the command line begins with: a program that becomes the server.
     pub wrapper: Vec<String>,
+    /// More arguments of the server.
+    pub arguments: Vec<String>,
     /// Environment variables of the server.
     pub environment: Vec<(String, String)>,
     data: PathBuf,
@@ -53,6 +55,7 @@ impl Site {
     pub fn new(folder: &Path) -> Self {
         Self {
             wrapper: Vec::new(),
+            arguments: Vec::new(),
             environment: Vec::new(),
             data: folder.join("data"),
             log: folder.join("log"),
@@ -97,6 +100,7 @@ impl Site {
         let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--demo", "--data"])
             .arg(&self.data)
+            .args(&self.arguments)
             .env("TIDEGATE_TOKEN", &self.token)
             .envs(self.environment.iter().cloned())
             .stdout(Stdio::piped())
@@ -182,6 +186,12 @@ pub struct Client {
 }
 
 impl Client {
+    /// The same of another shell: its routes begin with this.
+    pub fn of(mut self, shell: &str) -> Self {
+        self.url += shell;
+        self
+    }
+
     /// The status and the body of an answer; none if the server is gone.
     pub async fn post(&self, path: &str, body: &Value) -> Option<(u16, Value)> {
         let request = self

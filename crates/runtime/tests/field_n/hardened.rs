@@ -12,7 +12,7 @@ async fn refused(name: &str, bytes: &[u8]) -> Vec<tidegate::model::Diagnostic> {
     let began = Instant::now();
     let found = deploy(&stand, name, bytes).await.unwrap_err();
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(60),
         "{name} took {:?}",
         began.elapsed()
     );

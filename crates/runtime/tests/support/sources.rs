@@ -27,6 +27,7 @@ pub struct TestSource {
     resume: Does,
     force: Option<Does>,
     timeout: Duration,
+    meets: Option<Arc<tokio::sync::Barrier>>,
     pub ingress: OnceLock<Ingress>,
 }
 
@@ -42,12 +43,20 @@ impl TestSource {
             resume: Does::Well,
             force: None,
             timeout: Duration::from_millis(50),
+            meets: None,
             ingress: OnceLock::new(),
         }
     }
 
     pub fn resuming(mut self, resume: Does) -> Self {
         self.resume = resume;
+        self
+    }
+
+    /// Pauses once all who meet there were asked to: asked one after the other, the first would be given up.
+    pub fn meeting(mut self, place: &Arc<tokio::sync::Barrier>) -> Self {
+        self.meets = Some(Arc::clone(place));
+        self.timeout = Duration::from_secs(20);
         self
     }
 
@@ -86,7 +95,14 @@ impl IngressSource for TestSource {
     }
 
     fn pause(&self) -> Transition {
-        transition(self.pause, self.pauses.fetch_add(1, Ordering::SeqCst))
+        let pausing = transition(self.pause, self.pauses.fetch_add(1, Ordering::SeqCst));
+        match self.meets.clone() {
+            None => pausing,
+            Some(place) => Box::pin(async move {
+                place.wait().await;
+                pausing.await
+            }),
+        }
     }
 
     fn resume(&self) -> Transition {

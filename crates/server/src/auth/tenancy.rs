@@ -24,6 +24,9 @@ pub enum Tenancy {
     Key(Keyed),
     /// Its handler asks `Tenants` which tenants the request is about.
     Asked,
+    /// It tells a state that concerns every tenant, and its handler leaves out what all of them add up to. Who has no
+    /// tenant at all has no part in it.
+    State,
     /// It tells a caller about itself.
     Own,
 }
@@ -70,7 +73,8 @@ pub(super) async fn check(
     };
     match tenancy {
         Tenancy::Asked | Tenancy::Own => Ok(()),
-        Tenancy::Whole => {
+        Tenancy::State if !tenants.is_empty() => Ok(()),
+        Tenancy::Whole | Tenancy::State => {
             let detail = format!(
                 "`{}` is bound to tenants, and this concerns all of them",
                 identity.name
@@ -114,6 +118,11 @@ impl FromRequestParts<App> for Tenants {
 }
 
 impl Tenants {
+    /// True if the caller is bound to some.
+    pub(crate) fn are_bounds(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// True if the caller may know of this tenant.
     pub(crate) fn knows(&self, tenant: &str) -> bool {
         let bound = self.0.as_deref();

@@ -36,6 +36,11 @@ function time(text) {
   return text ? new Date(text).toLocaleString() : '-';
 }
 
+// Who is bound to tenants is told no numbers of all of them.
+function count(number) {
+  return number === null ? '-' : number;
+}
+
 let cyclesAtDrain = 0;
 
 function show(status) {
@@ -51,12 +56,12 @@ function show(status) {
     if (state.pausedUntil) words.push(`until ${time(state.pausedUntil)}`);
   }
   at('reason').textContent = words.join(', ');
-  at('cycles').textContent = status.activeExecutionCycleCount;
+  at('cycles').textContent = count(status.activeExecutionCycleCount);
   const queue = status.stimulusQueue;
   const limit = queue.maxDepthWhilePaused === null ? '' : ` of ${queue.maxDepthWhilePaused}`;
-  at('queue').textContent = `${queue.depth}${limit}`;
+  at('queue').textContent = queue.depth === null ? '-' : `${queue.depth}${limit}`;
   at('queue').title = queue.oldestAcceptedAt ? `the oldest waits since ${time(queue.oldestAcceptedAt)}` : '';
-  at('interrupted').textContent = status.interruptedInstanceCount;
+  at('interrupted').textContent = count(status.interruptedInstanceCount);
   at('generation').textContent = state.generationId;
   at('sources').replaceChildren(...status.sources.map(row));
   showDrain(status, draining);
@@ -69,6 +74,11 @@ function showDrain(status, draining) {
   const live = status.activeExecutionCycleCount;
   cyclesAtDrain = draining ? Math.max(cyclesAtDrain, live) : 0;
   if (!draining) return;
+  if (live === null) {
+    at('progress').removeAttribute('value');
+    at('drain-text').textContent = `the deadline is ${time(status.state.drainDeadlineAt)}`;
+    return;
+  }
   at('progress').value = cyclesAtDrain ? 100 * (1 - live / cyclesAtDrain) : 100;
   at('drain-text').textContent = live
     ? `${live} cycles run still; the deadline is ${time(status.state.drainDeadlineAt)}`
@@ -167,7 +177,9 @@ async function enter() {
 // Only what the caller may do is offered; the server decides all the same.
 async function offer() {
   const answer = await ask(`${base}/identity`);
-  const may = answer.ok ? (await answer.json()).permissions : [];
+  const who = answer.ok ? await answer.json() : { permissions: [] };
+  // The verbs of this page are about all tenants.
+  const may = who.tenants ? [] : who.permissions;
   const all = may.includes('*') || may.includes('workflows/runtime:control');
   const pauses = all || may.includes('workflows/runtime:pause');
   at('verbs').hidden = !pauses;

@@ -7,6 +7,8 @@ use tidegate::model::Timestamp;
 use tidegate::plan::DrainPlan;
 use tidegate::status::RuntimeStatus;
 
+use super::seen::Seen;
+use crate::auth::Tenants;
 use crate::extract::{Actor, Name, Shell, reason, to_the_end};
 use crate::{Problem, body};
 
@@ -32,12 +34,10 @@ impl Scope {
     }
 }
 
-pub(super) async fn status(shell: Shell) -> Result<Json<RuntimeStatus>, Problem> {
-    shell
-        .0
-        .status()
-        .await
-        .map(Json)
+pub(super) async fn status(shell: Shell, tenants: Tenants) -> Result<Json<Seen>, Problem> {
+    let status = shell.0.status().await;
+    status
+        .map(|status| Json(Seen::by(&tenants, status)))
         .map_err(|error| shell.problem(error))
 }
 

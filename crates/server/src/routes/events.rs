@@ -9,10 +9,11 @@ use axum::response::sse::{Event, KeepAlive};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tidegate::Runtime;
-use tidegate::status::RuntimeStatus;
 use tokio::sync::watch;
 
+use super::seen::Seen;
 use crate::App;
+use crate::auth::Tenants;
 use crate::extract::{KnownShell, Shell};
 use crate::host::Host;
 
@@ -31,12 +32,14 @@ pub(super) async fn stream(
     State(app): State<App>,
     KnownShell(shell): KnownShell,
     Shell(runtime): Shell,
+    tenants: Tenants,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let view = View {
         host: app.host,
         shell,
         changes: runtime.watch(),
         runtime,
+        tenants,
         last: None,
         number: 0,
         has_ended: false,
@@ -52,7 +55,9 @@ struct View {
     shell: tidegate::Shell,
     runtime: Runtime,
     changes: watch::Receiver<u64>,
-    last: Option<RuntimeStatus>,
+    tenants: Tenants,
+    /// What was told last: what its reader may not know changes nothing.
+    last: Option<Seen>,
     number: u64,
     has_ended: bool,
 }
@@ -96,9 +101,10 @@ impl View {
                 tokio::time::sleep(COUNT_INTERVAL).await;
                 continue;
             };
-            if self.last.as_ref() != Some(&status) {
-                let text = serde_json::to_string(&status).unwrap_or_default();
-                self.last = Some(status);
+            let seen = Seen::by(&self.tenants, status);
+            if self.last.as_ref() != Some(&seen) {
+                let text = serde_json::to_string(&seen).unwrap_or_default();
+                self.last = Some(seen);
                 self.number += 1;
                 return Event::default()
                     .event("status")

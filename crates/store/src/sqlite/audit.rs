@@ -1,12 +1,13 @@
 //! The audit trail.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tidegate_model::Timestamp;
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::{AuditRow, Page};
 
-pub(super) fn append(conn: &Connection, row: &AuditRow) -> Result<(), Trouble> {
+pub(super) fn append(conn: &Tables<'_>, row: &AuditRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT INTO audit (time, action, actor, reason, shell, subject, before, after, outcome, scope, request_id) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -27,7 +28,7 @@ pub(super) fn append(conn: &Connection, row: &AuditRow) -> Result<(), Trouble> {
     Ok(())
 }
 
-pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<AuditRow>, Trouble> {
+pub(super) fn list(conn: &Tables<'_>, page: Page) -> Result<Vec<AuditRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT key, time, action, actor, reason, shell, subject, before, after, outcome, scope, request_id \
          FROM audit WHERE key < ?1 ORDER BY key DESC LIMIT ?2",

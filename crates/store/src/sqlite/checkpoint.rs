@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
-use super::Inner;
+use super::file::OpenFile;
 use super::open;
 
 /// After so many new pages in the WAL (8 MB) a passive checkpoint runs beside the commits.
@@ -62,32 +62,32 @@ impl Checkpoints {
 }
 
 /// Starts the checkpointer.
-pub(super) fn spawn(inner: Arc<Inner>, conn: Connection) -> std::io::Result<JoinHandle<()>> {
+pub(super) fn spawn(file: Arc<OpenFile>, conn: Connection) -> std::io::Result<JoinHandle<()>> {
     thread::Builder::new()
         .name("tidegate-checkpointer".to_owned())
         .spawn(move || {
-            while inner.checkpoints.wait() {
-                let pages = checkpoint(&inner, &conn);
-                inner.checkpoints.finished(pages);
+            while file.checkpoints.wait() {
+                let pages = checkpoint(&file, &conn);
+                file.checkpoints.finished(pages);
             }
         })
 }
 
 /// Opens the checkpointer's connection.
 pub(super) fn connection(
-    inner_path: &std::path::Path,
+    path: &std::path::Path,
     options: &super::Options,
 ) -> Result<Connection, super::error::Trouble> {
-    open::writer_again(inner_path, options)
+    open::writer(path, options)
 }
 
 /// A checkpoint that fails (a full disk, a long reader) is tried again after as many pages more.
-fn checkpoint(inner: &Inner, conn: &Connection) -> u32 {
+fn checkpoint(file: &OpenFile, conn: &Connection) -> u32 {
     let pages = passive(conn);
     if pages < FINISH_PAGES {
         return pages;
     }
-    let _no_commits = inner.writer.lock();
+    let _no_commits = file.writer.lock();
     passive(conn)
 }
 

@@ -3,10 +3,10 @@
 //! There is no savepoint. Whatever can refuse a commit is read before its first write, except the revision of a
 //! lone instance write, whose own statement checks it and writes nothing when it does not fit.
 
-use rusqlite::Connection;
 use tidegate_model::InstanceKey;
 
 use super::error::{Stop, Trouble};
+use super::names::Tables;
 use super::totals::Totals;
 use super::{
     audit, dead_letter, definition, forget, instance, job, journal, message, operation, queue, signal, task,
@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind};
 use crate::matching::{Needed, needed_revisions};
 
 /// Runs one commit. After [`Stop::Refused`] nothing of it is there; after [`Stop::Trouble`] the caller rolls back.
-pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Result<Outcome, Stop> {
+pub(super) fn run(conn: &Tables<'_>, totals: &mut Totals, commit: &Commit) -> Result<Outcome, Stop> {
     for expect in &commit.expect {
         check(conn, expect)?;
     }
@@ -49,7 +49,7 @@ pub(super) fn run(conn: &Connection, totals: &mut Totals, commit: &Commit) -> Re
     Ok(outcome)
 }
 
-fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
+fn check(conn: &Tables<'_>, expect: &Expect) -> Result<(), Stop> {
     let refusal = match expect {
         Expect::Stimulus(key) if !queue::contains(conn, *key)? => Refusal::StimulusGone(*key),
         Expect::DeadLetter(key) if !dead_letter::contains(conn, *key)? => Refusal::DeadLetterGone(*key),
@@ -86,7 +86,7 @@ fn check(conn: &Connection, expect: &Expect) -> Result<(), Stop> {
 }
 
 /// A key that was forgotten is not created again while its fence stands.
-fn check_fences(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
+fn check_fences(conn: &Tables<'_>, commit: &Commit) -> Result<(), Stop> {
     for write in &commit.writes {
         if let Write::CreateInstance { row, .. } = write
             && forget::is_fenced(conn, row.key)?
@@ -97,7 +97,7 @@ fn check_fences(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
     Ok(())
 }
 
-fn check_revisions(conn: &Connection, commit: &Commit) -> Result<(), Stop> {
+fn check_revisions(conn: &Tables<'_>, commit: &Commit) -> Result<(), Stop> {
     for (instance, needed) in needed_revisions(commit) {
         let found = instance::revision(conn, instance)?;
         let is_met = match needed {
@@ -116,7 +116,7 @@ fn is_instance_write(write: &Write) -> bool {
     matches!(write, Write::CreateInstance { .. } | Write::UpdateInstance(_))
 }
 
-fn write_instance(conn: &Connection, totals: &mut Totals, write: &Write) -> Result<bool, Trouble> {
+fn write_instance(conn: &Tables<'_>, totals: &mut Totals, write: &Write) -> Result<bool, Trouble> {
     match write {
         Write::CreateInstance { row, state } => instance::create(conn, totals, row, state.as_deref()),
         Write::UpdateInstance(update) => instance::update(conn, totals, update),
@@ -124,7 +124,7 @@ fn write_instance(conn: &Connection, totals: &mut Totals, write: &Write) -> Resu
     }
 }
 
-fn wrong_revision(conn: &Connection, write: &Write) -> Stop {
+fn wrong_revision(conn: &Tables<'_>, write: &Write) -> Stop {
     let key = match write {
         Write::CreateInstance { row, .. } => row.key,
         Write::UpdateInstance(update) => update.key,
@@ -137,7 +137,7 @@ fn wrong_revision(conn: &Connection, write: &Write) -> Stop {
 }
 
 fn apply(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     write: &Write,
     outcome: &mut Outcome,

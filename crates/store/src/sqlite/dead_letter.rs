@@ -1,14 +1,15 @@
 //! Stimuli that were put aside.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{StimulusKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::{DeadLetterRow, Page, StimulusRow};
 
 const COLUMNS: &str = "key, domain, source, payload, accepted_at, attempts, code, error, died_at";
 
-pub(super) fn add(conn: &Connection, row: &DeadLetterRow) -> Result<(), Trouble> {
+pub(super) fn add(conn: &Tables<'_>, row: &DeadLetterRow) -> Result<(), Trouble> {
     let stimulus = &row.stimulus;
     conn.prepare_cached(
         "INSERT OR REPLACE INTO dead_letters (key, domain, source, payload, accepted_at, attempts, code, error, died_at) \
@@ -28,24 +29,24 @@ pub(super) fn add(conn: &Connection, row: &DeadLetterRow) -> Result<(), Trouble>
     Ok(())
 }
 
-pub(super) fn remove(conn: &Connection, key: StimulusKey) -> Result<(), Trouble> {
+pub(super) fn remove(conn: &Tables<'_>, key: StimulusKey) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM dead_letters WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
 }
 
-pub(super) fn contains(conn: &Connection, key: StimulusKey) -> Result<bool, Trouble> {
+pub(super) fn contains(conn: &Tables<'_>, key: StimulusKey) -> Result<bool, Trouble> {
     Ok(conn
         .prepare_cached("SELECT 1 FROM dead_letters WHERE key = ?1")?
         .exists(params![key.get() as i64])?)
 }
 
-pub(super) fn get(conn: &Connection, key: StimulusKey) -> Result<Option<DeadLetterRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: StimulusKey) -> Result<Option<DeadLetterRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM dead_letters WHERE key = ?1"))?;
     Ok(statement.query_row(params![key.get() as i64], read).optional()?)
 }
 
-pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<DeadLetterRow>, Trouble> {
+pub(super) fn list(conn: &Tables<'_>, page: Page) -> Result<Vec<DeadLetterRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM dead_letters WHERE key < ?1 ORDER BY key DESC LIMIT ?2"
     ))?;

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{DefinitionKey, DeploymentKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::{DefinitionFilter, DefinitionKind, DefinitionRow, Page};
 
-pub(super) fn add_resource(conn: &Connection, key: u64, bytes: &[u8]) -> Result<(), Trouble> {
+pub(super) fn add_resource(conn: &Tables<'_>, key: u64, bytes: &[u8]) -> Result<(), Trouble> {
     conn.prepare_cached("INSERT INTO resources (key, bytes) VALUES (?1, ?2)")?
         .execute(params![key as i64, bytes])?;
     Ok(())
 }
 
-pub(super) fn resource(conn: &Connection, key: u64) -> Result<Option<Arc<[u8]>>, Trouble> {
+pub(super) fn resource(conn: &Tables<'_>, key: u64) -> Result<Option<Arc<[u8]>>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT bytes FROM resources WHERE key = ?1")?;
     let bytes: Option<Vec<u8>> = statement
         .query_row(params![key as i64], |row| row.get(0))
@@ -22,7 +23,7 @@ pub(super) fn resource(conn: &Connection, key: u64) -> Result<Option<Arc<[u8]>>,
     Ok(bytes.map(Arc::from))
 }
 
-pub(super) fn add(conn: &Connection, row: &DefinitionRow) -> Result<(), Trouble> {
+pub(super) fn add(conn: &Tables<'_>, row: &DefinitionRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT INTO definitions (key, deployment, resource, resource_name, checksum, process_id, version, name, \
          tenant, deployed_at, is_deleted, is_decision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -45,13 +46,13 @@ pub(super) fn add(conn: &Connection, row: &DefinitionRow) -> Result<(), Trouble>
 }
 
 /// The row stays: live instances go on with it, and its version is never given again.
-pub(super) fn delete(conn: &Connection, key: DefinitionKey) -> Result<(), Trouble> {
+pub(super) fn delete(conn: &Tables<'_>, key: DefinitionKey) -> Result<(), Trouble> {
     conn.prepare_cached("UPDATE definitions SET is_deleted = 1 WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
 }
 
-pub(super) fn get(conn: &Connection, key: DefinitionKey) -> Result<Option<DefinitionRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: DefinitionKey) -> Result<Option<DefinitionRow>, Trouble> {
     let mut statement = conn.prepare_cached(concat!(
         "SELECT key, deployment, resource, resource_name, checksum, process_id, version, name, tenant, deployed_at, ",
         "is_deleted, is_decision FROM definitions WHERE key = ?1"
@@ -59,7 +60,7 @@ pub(super) fn get(conn: &Connection, key: DefinitionKey) -> Result<Option<Defini
     Ok(statement.query_row(params![key.get() as i64], read).optional()?)
 }
 
-pub(super) fn highest_version(conn: &Connection, process_id: &str, tenant: &str) -> Result<u32, Trouble> {
+pub(super) fn highest_version(conn: &Tables<'_>, process_id: &str, tenant: &str) -> Result<u32, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT coalesce(max(version), 0) FROM definitions WHERE process_id = ?1 AND tenant = ?2",
     )?;
@@ -67,7 +68,7 @@ pub(super) fn highest_version(conn: &Connection, process_id: &str, tenant: &str)
 }
 
 pub(super) fn list(
-    conn: &Connection,
+    conn: &Tables<'_>,
     filter: &DefinitionFilter,
     page: Page,
 ) -> Result<Vec<DefinitionRow>, Trouble> {

@@ -81,6 +81,11 @@ impl Trouble {
         }
     }
 
+    /// True if the failure lies in the pages of one store, so that others in the same file may well go on.
+    pub fn is_of_one_store(&self) -> bool {
+        matches!(self, Self::Sql(cause) if cause.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
+    }
+
     /// True if a COMMIT that failed like this may have reached the disk all the same: the commit record was
     /// written, and only its sync failed. A full disk and a page limit stop it before that record.
     pub fn leaves_commit_in_doubt(&self) -> bool {

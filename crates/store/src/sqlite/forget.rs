@@ -1,9 +1,10 @@
 //! Forgetting: the rows of an instance in every table, the fence that stays, and trimming.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tidegate_model::{DefinitionKey, InstanceKey, StimulusKey, SubStatus, Timestamp};
 
 use super::error::{Stop, Trouble};
+use super::names::Tables;
 use super::totals::Totals;
 use crate::commit::{Outcome, Refusal};
 use crate::forget::{EndedRow, ForgetRequest, ForgottenJournal, ForgottenRow, Unforgettable};
@@ -19,7 +20,7 @@ const OF_AN_INSTANCE: &[&str] = &[
 ];
 
 /// Refuses what is live, unknown, or has called somebody who would be left behind.
-pub(super) fn check(conn: &Connection, instances: &[InstanceKey]) -> Result<(), Stop> {
+pub(super) fn check(conn: &Tables<'_>, instances: &[InstanceKey]) -> Result<(), Stop> {
     for instance in instances {
         let why = why_not(conn, *instance, instances)?;
         if let Some(why) = why {
@@ -31,7 +32,7 @@ pub(super) fn check(conn: &Connection, instances: &[InstanceKey]) -> Result<(), 
 }
 
 fn why_not(
-    conn: &Connection,
+    conn: &Tables<'_>,
     instance: InstanceKey,
     all: &[InstanceKey],
 ) -> Result<Option<Unforgettable>, Trouble> {
@@ -53,7 +54,7 @@ fn why_not(
     Ok(None)
 }
 
-fn sub_status(conn: &Connection, instance: InstanceKey) -> Result<Option<u8>, Trouble> {
+fn sub_status(conn: &Tables<'_>, instance: InstanceKey) -> Result<Option<u8>, Trouble> {
     Ok(conn
         .prepare_cached("SELECT sub_status FROM instances WHERE key = ?1")?
         .query_row(params![instance.get() as i64], |row| row.get(0))
@@ -62,7 +63,7 @@ fn sub_status(conn: &Connection, instance: InstanceKey) -> Result<Option<u8>, Tr
 
 /// Removes the instances, and of their journals as much as the request allows.
 pub(super) fn forget(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     request: &ForgetRequest,
     outcome: &mut Outcome,
@@ -126,7 +127,7 @@ pub(super) fn forget(
 
 /// What is queued for them, found in one pass: the queue has no index by domain.
 fn drop_stimuli(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     request: &ForgetRequest,
     outcome: &mut Outcome,
@@ -160,7 +161,7 @@ fn drop_stimuli(
 
 /// Removes a slice of the journal of a forgotten instance; what is done with is noted.
 fn sweep_journal(
-    conn: &Connection,
+    conn: &Tables<'_>,
     instance: i64,
     limit: usize,
     outcome: &mut Outcome,
@@ -174,7 +175,7 @@ fn sweep_journal(
     Ok(removed)
 }
 
-fn remove_journal(conn: &Connection, instance: i64, up_to: i64, limit: usize) -> Result<usize, Trouble> {
+fn remove_journal(conn: &Tables<'_>, instance: i64, up_to: i64, limit: usize) -> Result<usize, Trouble> {
     Ok(conn
         .prepare_cached(
             "DELETE FROM journal WHERE id IN (SELECT id FROM journal WHERE instance = ?1 AND revision <= ?2 \
@@ -185,7 +186,7 @@ fn remove_journal(conn: &Connection, instance: i64, up_to: i64, limit: usize) ->
 
 /// Goes on with what forgetting left to do.
 pub(super) fn sweep(
-    conn: &Connection,
+    conn: &Tables<'_>,
     now: Timestamp,
     limit: usize,
     outcome: &mut Outcome,
@@ -211,7 +212,7 @@ pub(super) fn sweep(
 
 /// Trims the journal of an instance as far as its state covers it.
 pub(super) fn trim(
-    conn: &Connection,
+    conn: &Tables<'_>,
     instance: InstanceKey,
     up_to: u64,
     limit: usize,
@@ -236,13 +237,13 @@ pub(super) fn trim(
     Ok(())
 }
 
-pub(super) fn is_fenced(conn: &Connection, instance: InstanceKey) -> Result<bool, Trouble> {
+pub(super) fn is_fenced(conn: &Tables<'_>, instance: InstanceKey) -> Result<bool, Trouble> {
     Ok(conn
         .prepare_cached("SELECT 1 FROM forgotten WHERE instance = ?1")?
         .exists(params![instance.get() as i64])?)
 }
 
-pub(super) fn get(conn: &Connection, instance: InstanceKey) -> Result<Option<ForgottenRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, instance: InstanceKey) -> Result<Option<ForgottenRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT definition, sub_status, forgotten_at, expires_at, journal FROM forgotten WHERE instance = ?1",
     )?;
@@ -262,7 +263,7 @@ pub(super) fn get(conn: &Connection, instance: InstanceKey) -> Result<Option<For
 }
 
 pub(super) fn ended(
-    conn: &Connection,
+    conn: &Tables<'_>,
     (process_id, tenant): (&str, &str),
     until: Timestamp,
     after: Option<(Timestamp, InstanceKey)>,
@@ -285,7 +286,7 @@ pub(super) fn ended(
 }
 
 pub(super) fn ended_beyond(
-    conn: &Connection,
+    conn: &Tables<'_>,
     (process_id, tenant): (&str, &str),
     keep: usize,
 ) -> Result<Option<(Timestamp, InstanceKey)>, Trouble> {
@@ -303,7 +304,7 @@ pub(super) fn ended_beyond(
 }
 
 pub(super) fn next_ended_process(
-    conn: &Connection,
+    conn: &Tables<'_>,
     after: Option<(&str, &str)>,
 ) -> Result<Option<(String, String)>, Trouble> {
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));

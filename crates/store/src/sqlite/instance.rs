@@ -1,11 +1,12 @@
 //! Process instances: their rows and states.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, SubStatus, Timestamp};
 
 use super::error::Trouble;
 use super::journal;
+use super::names::Tables;
 use super::totals::Totals;
 use crate::row::{InstanceFilter, InstanceRow, InstanceUpdate, Page, StoredInstance};
 
@@ -21,7 +22,7 @@ const COLUMNS: &str = "key, definition, process_id, version, tenant, business_ke
 
 /// Creates the row. False if the key is taken: then nothing was written.
 pub(super) fn create(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     row: &InstanceRow,
     state: Option<&[u8]>,
@@ -69,7 +70,7 @@ pub(super) fn create(
 
 /// Makes the next revision. False if the row has another one, or is not there: then nothing was written.
 pub(super) fn update(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     update: &InstanceUpdate,
 ) -> Result<bool, Trouble> {
@@ -139,7 +140,7 @@ pub(super) fn update(
 
 /// Gives the instance another definition of its process.
 pub(super) fn change_definition(
-    conn: &Connection,
+    conn: &Tables<'_>,
     key: InstanceKey,
     definition: DefinitionKey,
     version: u32,
@@ -150,7 +151,7 @@ pub(super) fn change_definition(
 }
 
 /// The revision an instance has.
-pub(super) fn revision(conn: &Connection, key: InstanceKey) -> Result<Option<u64>, Trouble> {
+pub(super) fn revision(conn: &Tables<'_>, key: InstanceKey) -> Result<Option<u64>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT revision FROM instances WHERE key = ?1")?;
     let found: Option<i64> = statement
         .query_row(params![key.get() as i64], |row| row.get(0))
@@ -159,7 +160,7 @@ pub(super) fn revision(conn: &Connection, key: InstanceKey) -> Result<Option<u64
 }
 
 /// True if the instance is there and has not ended.
-pub(super) fn is_live(conn: &Connection, key: InstanceKey) -> Result<bool, Trouble> {
+pub(super) fn is_live(conn: &Tables<'_>, key: InstanceKey) -> Result<bool, Trouble> {
     let mut statement = conn.prepare_cached("SELECT sub_status FROM instances WHERE key = ?1")?;
     let code: Option<u8> = statement
         .query_row(params![key.get() as i64], |row| row.get(0))
@@ -170,7 +171,7 @@ pub(super) fn is_live(conn: &Connection, key: InstanceKey) -> Result<bool, Troub
 }
 
 /// The row, the state and the journal after it. The caller reads them in one transaction.
-pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredInstance>, Trouble> {
+pub(super) fn load(conn: &Tables<'_>, key: InstanceKey) -> Result<Option<StoredInstance>, Trouble> {
     let mut statement = conn.prepare_cached(&format!(
         "SELECT {COLUMNS}, state_revision, is_split, state, trimmed FROM instances WHERE key = ?1"
     ))?;
@@ -209,13 +210,13 @@ pub(super) fn load(conn: &Connection, key: InstanceKey) -> Result<Option<StoredI
     }))
 }
 
-pub(super) fn get(conn: &Connection, key: InstanceKey) -> Result<Option<InstanceRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: InstanceKey) -> Result<Option<InstanceRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM instances WHERE key = ?1"))?;
     Ok(statement.query_row(params![key.get() as i64], read).optional()?)
 }
 
 pub(super) fn recoverable(
-    conn: &Connection,
+    conn: &Tables<'_>,
     after: Option<InstanceKey>,
     limit: usize,
 ) -> Result<Vec<InstanceRow>, Trouble> {
@@ -232,7 +233,7 @@ pub(super) fn recoverable(
 }
 
 pub(super) fn list(
-    conn: &Connection,
+    conn: &Tables<'_>,
     filter: &InstanceFilter,
     page: Page,
 ) -> Result<Vec<InstanceRow>, Trouble> {
@@ -286,7 +287,7 @@ pub(super) fn list(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn keep_split(conn: &Connection, key: InstanceKey, state: &[u8]) -> Result<(), Trouble> {
+fn keep_split(conn: &Tables<'_>, key: InstanceKey, state: &[u8]) -> Result<(), Trouble> {
     conn.prepare_cached("INSERT OR REPLACE INTO snapshots (instance, state) VALUES (?1, ?2)")?
         .execute(params![key.get() as i64, state])?;
     Ok(())

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::commit::Outcome;
 use crate::row::{JobRow, JobState, LeaseRequest};
 
@@ -18,7 +19,7 @@ const LEASED_WITHHELD: u8 = 4;
 const COLUMNS: &str = "key, instance, definition, process_id, tenant, element_id, job_type, headers, variables, \
                        retries, state, not_before, worker, lease_token, lease_until";
 
-pub(super) fn open(conn: &Connection, row: &JobRow) -> Result<(), Trouble> {
+pub(super) fn open(conn: &Tables<'_>, row: &JobRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO jobs (key, instance, definition, process_id, tenant, element_id, job_type, headers, \
          variables, retries, state, not_before, worker, lease_token, lease_until) \
@@ -50,13 +51,13 @@ pub(super) fn open(conn: &Connection, row: &JobRow) -> Result<(), Trouble> {
     Ok(())
 }
 
-pub(super) fn report(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+pub(super) fn report(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached("UPDATE jobs SET state = 2 WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
 }
 
-pub(super) fn withhold(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+pub(super) fn withhold(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached(
         "UPDATE jobs SET state = CASE state WHEN 0 THEN 3 ELSE 4 END WHERE key = ?1 AND (state = 0 OR state = 1)",
     )?
@@ -64,7 +65,7 @@ pub(super) fn withhold(conn: &Connection, key: ElementInstanceKey) -> Result<(),
     Ok(())
 }
 
-pub(super) fn offer(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+pub(super) fn offer(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached(
         "UPDATE jobs SET state = CASE state WHEN 3 THEN 0 ELSE 1 END WHERE key = ?1 AND (state = 3 OR state = 4)",
     )?
@@ -72,14 +73,14 @@ pub(super) fn offer(conn: &Connection, key: ElementInstanceKey) -> Result<(), Tr
     Ok(())
 }
 
-pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+pub(super) fn close(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM jobs WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
 }
 
 /// True if the job is leased with this token, and no outcome was reported yet.
-pub(super) fn is_leased(conn: &Connection, key: ElementInstanceKey, token: &str) -> Result<bool, Trouble> {
+pub(super) fn is_leased(conn: &Tables<'_>, key: ElementInstanceKey, token: &str) -> Result<bool, Trouble> {
     Ok(conn
         .prepare_cached(
             "SELECT 1 FROM jobs WHERE key = ?1 AND (state = 1 OR state = 4) AND lease_token = ?2",
@@ -87,13 +88,13 @@ pub(super) fn is_leased(conn: &Connection, key: ElementInstanceKey, token: &str)
         .exists(params![key.get() as i64, token])?)
 }
 
-pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<JobRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<Option<JobRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE key = ?1"))?;
     Ok(statement.query_row(params![key.get() as i64], read).optional()?)
 }
 
 /// Leases the oldest free jobs: those available, and those whose lease has ended.
-pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Outcome) -> Result<(), Trouble> {
+pub(super) fn lease(conn: &Tables<'_>, request: &LeaseRequest, outcome: &mut Outcome) -> Result<(), Trouble> {
     let find = |is_free: &str| find(conn, request, is_free);
     let mut free = find("state = 0 AND not_before <= ?3")?;
     let lapsed = find("state = 1 AND (lease_until IS NULL OR lease_until <= ?3)")?;
@@ -119,7 +120,7 @@ pub(super) fn lease(conn: &Connection, request: &LeaseRequest, outcome: &mut Out
 }
 
 /// The oldest jobs that are free in this way.
-fn find(conn: &Connection, request: &LeaseRequest, is_free: &str) -> Result<Vec<i64>, Trouble> {
+fn find(conn: &Tables<'_>, request: &LeaseRequest, is_free: &str) -> Result<Vec<i64>, Trouble> {
     // Rarely is anything excepted: then nothing is asked about it.
     let except = match request.except.is_empty() {
         true => "",

@@ -1,12 +1,13 @@
 //! The journal: append-only by row id, unique by (instance, revision).
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tidegate_model::InstanceKey;
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::JournalRow;
 
-pub(super) fn append(conn: &Connection, row: &JournalRow) -> Result<(), Trouble> {
+pub(super) fn append(conn: &Tables<'_>, row: &JournalRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT INTO journal (instance, revision, first_sequence, payload) VALUES (?1, ?2, ?3, ?4)",
     )?
@@ -20,7 +21,7 @@ pub(super) fn append(conn: &Connection, row: &JournalRow) -> Result<(), Trouble>
 }
 
 pub(super) fn after(
-    conn: &Connection,
+    conn: &Tables<'_>,
     instance: InstanceKey,
     after: u64,
     limit: usize,

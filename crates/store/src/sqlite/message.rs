@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp, Variables};
 
 use super::error::Trouble;
+use super::names::Tables;
 use super::totals::Totals;
 use super::{instance, queue};
 use crate::commit::{Delivery, Outcome};
@@ -13,7 +14,7 @@ use crate::matching::{Call, chosen, delivery, variables_of};
 use crate::row::{Awaited, MessageRow, SubscriptionRow};
 
 pub(super) fn subscribe(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     row: &SubscriptionRow,
     now: Timestamp,
@@ -54,7 +55,7 @@ pub(super) fn subscribe(
 }
 
 pub(super) fn unsubscribe(
-    conn: &Connection,
+    conn: &Tables<'_>,
     owner: ElementInstanceKey,
     element: ElementIndex,
 ) -> Result<(), Trouble> {
@@ -64,7 +65,7 @@ pub(super) fn unsubscribe(
 }
 
 pub(super) fn publish(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     row: &MessageRow,
     has_taker: bool,
@@ -105,14 +106,14 @@ pub(super) fn publish(
 }
 
 /// Lets every buffered message wait longer. A message that waits for ever stays within what a time can hold.
-pub(super) fn extend(conn: &Connection, by_ms: i64) -> Result<(), Trouble> {
+pub(super) fn extend(conn: &Tables<'_>, by_ms: i64) -> Result<(), Trouble> {
     conn.prepare_cached("UPDATE messages SET expires_at = min(expires_at, ?2) + ?1")?
         .execute([by_ms, i64::MAX - by_ms.max(0)])?;
     Ok(())
 }
 
 pub(super) fn expire(
-    conn: &Connection,
+    conn: &Tables<'_>,
     now: Timestamp,
     limit: usize,
     outcome: &mut Outcome,
@@ -130,7 +131,7 @@ pub(super) fn expire(
 }
 
 /// Messages that wait for this subscription: one, or all of them.
-fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
+fn buffered(conn: &Tables<'_>, row: &SubscriptionRow, now: Timestamp) -> Result<Vec<MessageRow>, Trouble> {
     let limit = if row.once { 1 } else { usize::MAX };
     let mut statement = conn.prepare_cached(
         "SELECT key, variables, expires_at, sender FROM messages \
@@ -160,7 +161,7 @@ fn buffered(conn: &Connection, row: &SubscriptionRow, now: Timestamp) -> Result<
 }
 
 /// Those that take a message, oldest first: of each process id the oldest that does not end because another takes it.
-fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+fn takers(conn: &Tables<'_>, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let call_of = |instance| Ok::<_, Trouble>(instance::get(conn, instance)?.and_then(Call::of));
     let next = |process_id: &str, after: i64| next_of(conn, message, process_id, after);
     let mut takers = chosen(oldest(conn, message)?, call_of, next)?;
@@ -170,7 +171,7 @@ fn takers(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, Subscript
 
 /// The oldest open subscription of each process id. Steps from process id to process id, so that many instances that wait for
 /// one message cost one row each.
-fn oldest(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+fn oldest(conn: &Tables<'_>, message: &MessageRow) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT id, owner, element, instance, process_id, once, ends FROM subscriptions \
          WHERE correlation_key = ?1 AND message_name = ?2 AND tenant = ?3 AND is_signal = 0 AND process_id > ?4 \
@@ -190,7 +191,7 @@ fn oldest(conn: &Connection, message: &MessageRow) -> Result<Vec<(i64, Subscript
 
 /// The open subscription of the process id that is next in age.
 fn next_of(
-    conn: &Connection,
+    conn: &Tables<'_>,
     message: &MessageRow,
     process_id: &str,
     after: i64,
@@ -227,7 +228,7 @@ fn open(message: &MessageRow, row: &Row<'_>) -> rusqlite::Result<(i64, Subscript
 }
 
 fn deliver(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     message: &MessageRow,
     variables: Variables,

@@ -3,6 +3,9 @@
 //! WAL with full sync: an outcome is told after the log that holds it was synced. One connection writes, guarded
 //! by its inbox; a few read; a thread moves the log into the file beside the commits. One process
 //! holds the file by an operating-system lock on `PATH.lock`. Local file systems only.
+//!
+//! A file may hold several stores, each in a [namespace](crate::Namespace) of its own: the same tables under other names.
+//! Those that a process has open share its lock, its writing connection and its syncs, and nothing else.
 
 mod audit;
 mod checkpoint;
@@ -10,6 +13,7 @@ mod commit;
 mod dead_letter;
 mod definition;
 mod error;
+mod file;
 mod forget;
 mod instance;
 mod job;
@@ -17,6 +21,7 @@ mod journal;
 mod lock;
 mod message;
 mod migrate;
+mod names;
 mod open;
 mod operation;
 mod query;
@@ -33,48 +38,49 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey, Timestamp};
 
-use self::checkpoint::Checkpoints;
-use self::lock::DirectoryLock;
+use self::file::OpenFile;
+use self::names::Names;
 use self::readers::Readers;
-use self::transaction::Writer;
-use self::writer::Inbox;
+use self::writer::Ticket;
 use crate::commit::Batch;
 use crate::error::{Error, ErrorKind};
 use crate::forget::{EndedRow, ForgottenRow, OperationRow};
+use crate::namespace::Namespace;
 use crate::row::{DefinitionRow, InstanceRow, JobRow, Page, StimulusRow, StoredInstance, TimerRow};
 use crate::{Activation, Store};
 
 /// How to open a SQLite store.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// Which of the stores in the file.
+    pub namespace: Namespace,
     /// How long to wait for a process that holds the store. Zero to be refused at once.
     pub lock_wait: Duration,
-    /// A quota for the file, in pages of 8 KB; beyond it commits fail as [`ErrorKind::Full`].
+    /// A quota for the whole file, where this store is the first of the process to open it, in pages of 8 KB; beyond it commits fail as [`ErrorKind::Full`].
     pub max_pages: Option<u32>,
     /// The name of a registered SQLite VFS, for tests that take the disk apart.
     pub vfs: Option<String>,
 }
 
-/// A store in one SQLite file.
+/// A store in one SQLite file, alone or beside others.
 pub struct SqliteStore {
-    inner: Arc<Inner>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    file: Arc<OpenFile>,
+    ticket: Ticket,
+    names: Arc<Names>,
+    /// The file and the namespace, for messages.
+    place: PathBuf,
+    readers: Readers,
+    is_closed: AtomicBool,
 }
 
-struct Inner {
-    path: PathBuf,
-    options: Options,
-    inbox: Inbox,
-    writer: Mutex<Option<Writer>>,
-    readers: Readers,
-    checkpoints: Checkpoints,
-    lock: Mutex<Option<DirectoryLock>>,
+/// One spelling for each file of a store, whatever links and relative paths lead to it; it need not be there yet.
+pub fn resolve(path: &Path) -> PathBuf {
+    open::resolve(path)
 }
 
 impl SqliteStore {
@@ -111,80 +117,55 @@ impl SqliteStore {
                 "a SQLite store needs a path: use `sqlite:PATH`",
             ));
         }
-        open::prepare_folder(path)?;
-        let lock = DirectoryLock::take(path, options.lock_wait)?;
-        open::prepare_file(path, options)?;
-        let in_words = |trouble: error::Trouble| trouble.into_error(path);
-        let conn = open::writer(path, options).map_err(in_words)?;
-        open::prepare_wal(path, options);
-        let writer = Writer::new(conn, path.to_owned(), options.clone()).map_err(in_words)?;
-        let checkpointer = checkpoint::connection(path, options).map_err(in_words)?;
-        let inner = Arc::new(Inner {
-            path: path.to_owned(),
-            options: options.clone(),
-            inbox: Inbox::default(),
-            writer: Mutex::new(Some(writer)),
+        let names = Arc::new(Names::of(options.namespace.clone()));
+        let (file, ticket) = OpenFile::join(path, options, &names)?;
+        Ok(Self {
+            place: names.place(&file.path),
+            file,
+            ticket,
+            names,
             readers: Readers::default(),
-            checkpoints: Checkpoints::default(),
-            lock: Mutex::new(Some(lock)),
-        });
-        let store = Self {
-            inner: Arc::clone(&inner),
-            threads: Mutex::default(),
-        };
-        let no_thread = |cause| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {cause}"));
-        let writer_thread = writer::spawn(Arc::clone(&inner)).map_err(no_thread)?;
-        store.threads.lock().push(writer_thread);
-        let checkpoint_thread = checkpoint::spawn(inner, checkpointer).map_err(no_thread)?;
-        store.threads.lock().push(checkpoint_thread);
-        Ok(store)
+            is_closed: AtomicBool::new(false),
+        })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.inner.path
+        &self.file.path
     }
 
-    /// Sets the quota of the running store: see [`Options::max_pages`]. A file that is larger already keeps its size.
+    /// Sets the quota of the running file, for all stores in it: see [`Options::max_pages`]. A file that is larger already
+    /// keeps its size.
     ///
     /// # Errors
     /// The store was closed.
     pub fn limit_pages(&self, pages: u32) -> Result<(), Error> {
-        match self.inner.writer.lock().as_ref() {
-            Some(writer) => writer.limit_pages(pages),
-            None => Err(self.inner.closed()),
-        }
+        self.file.limit_pages(pages)
     }
-}
 
-impl Inner {
-    fn closed(&self) -> Error {
-        let message = format!(
-            "`{}` was closed by this process; open it again to go on",
-            self.path.display()
-        );
-        Error::new(ErrorKind::Closed, message)
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 }
 
 impl Store for SqliteStore {
     fn activate(&self) -> Result<Activation, Error> {
-        match self.inner.writer.lock().as_mut() {
-            Some(writer) if !self.inner.inbox.is_closed() => writer.activate(),
-            _ => Err(self.inner.closed()),
+        match self.file.writer.lock().as_mut() {
+            Some(writer) if self.file.inbox.is_open(self.ticket) => writer.activate(self.ticket.lane),
+            _ => Err(self.file.closed()),
         }
     }
 
     fn submit(&self, batch: Batch) {
-        writer::submit(&self.inner, batch);
+        writer::submit(&self.file, self.ticket, batch);
     }
 
     fn load(&self, instance: InstanceKey) -> Result<Option<StoredInstance>, Error> {
-        self.inner.read(|conn| instance::load(conn, instance))
+        self.read(|conn| instance::load(conn, instance))
     }
 
     fn recoverable(&self, after: Option<InstanceKey>, limit: usize) -> Result<Vec<InstanceRow>, Error> {
-        self.inner.read(|conn| instance::recoverable(conn, after, limit))
+        self.read(|conn| instance::recoverable(conn, after, limit))
     }
 
     fn timers(
@@ -193,27 +174,27 @@ impl Store for SqliteStore {
         after: Option<&TimerRow>,
         limit: usize,
     ) -> Result<Vec<TimerRow>, Error> {
-        self.inner.read(|conn| timer::due(conn, until, after, limit))
+        self.read(|conn| timer::due(conn, until, after, limit))
     }
 
     fn stimuli(&self, after: Option<StimulusKey>, limit: usize) -> Result<Vec<StimulusRow>, Error> {
-        self.inner.read(|conn| queue::list(conn, after, limit))
+        self.read(|conn| queue::list(conn, after, limit))
     }
 
     fn definition(&self, key: DefinitionKey) -> Result<Option<DefinitionRow>, Error> {
-        self.inner.read(|conn| definition::get(conn, key))
+        self.read(|conn| definition::get(conn, key))
     }
 
     fn resource(&self, key: u64) -> Result<Option<Arc<[u8]>>, Error> {
-        self.inner.read(|conn| definition::resource(conn, key))
+        self.read(|conn| definition::resource(conn, key))
     }
 
     fn value(&self, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Error> {
-        self.inner.read(|conn| value::get(conn, key, now))
+        self.read(|conn| value::get(conn, key, now))
     }
 
     fn job(&self, key: ElementInstanceKey) -> Result<Option<JobRow>, Error> {
-        self.inner.read(|conn| job::get(conn, key))
+        self.read(|conn| job::get(conn, key))
     }
 
     fn ended(
@@ -223,8 +204,7 @@ impl Store for SqliteStore {
         after: Option<(Timestamp, InstanceKey)>,
         limit: usize,
     ) -> Result<Vec<EndedRow>, Error> {
-        self.inner
-            .read(|conn| forget::ended(conn, process, until, after, limit))
+        self.read(|conn| forget::ended(conn, process, until, after, limit))
     }
 
     fn ended_beyond(
@@ -232,35 +212,26 @@ impl Store for SqliteStore {
         process: (&str, &str),
         keep: usize,
     ) -> Result<Option<(Timestamp, InstanceKey)>, Error> {
-        self.inner.read(|conn| forget::ended_beyond(conn, process, keep))
+        self.read(|conn| forget::ended_beyond(conn, process, keep))
     }
 
     fn next_ended_process(&self, after: Option<(&str, &str)>) -> Result<Option<(String, String)>, Error> {
-        self.inner.read(|conn| forget::next_ended_process(conn, after))
+        self.read(|conn| forget::next_ended_process(conn, after))
     }
 
     fn forgotten(&self, instance: InstanceKey) -> Result<Option<ForgottenRow>, Error> {
-        self.inner.read(|conn| forget::get(conn, instance))
+        self.read(|conn| forget::get(conn, instance))
     }
 
     fn open_operations(&self) -> Result<Vec<OperationRow>, Error> {
-        self.inner.read(operation::open)
+        self.read(operation::open)
     }
 
     fn close(&self) {
-        if !writer::close(&self.inner.inbox) {
-            // Asked for by an outcome being told: the threads end by themselves, and `Drop` of what they hold
-            // releases the file.
-            self.inner.checkpoints.stop();
-            return;
-        }
-        self.inner.checkpoints.stop();
-        for thread in self.threads.lock().drain(..) {
-            let _ = thread.join();
-        }
-        self.inner.readers.clear();
-        self.inner.writer.lock().take();
-        self.inner.lock.lock().take();
+        self.is_closed.store(true, Ordering::Release);
+        self.readers.clear();
+        self.file.leave(self.ticket);
+        self.readers.clear();
     }
 }
 

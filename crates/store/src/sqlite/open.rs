@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -10,11 +10,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::Options;
 use super::error::{Trouble, of_io};
-use super::migrate::migrate;
+use super::migrate;
+use super::names::Names;
 use crate::error::Error;
 
-/// Room for every statement of the store: none is prepared twice.
-const STATEMENTS: usize = 128;
+/// Room for every statement of one store: none is prepared twice.
+pub(super) const STATEMENTS: usize = 128;
 /// Pages are written whole to the WAL, so smaller ones save bytes and larger ones save depth; 8 KB measured best.
 const PAGE_SIZE: u32 = 8192;
 /// What a connection may keep of the file, in KiB.
@@ -89,22 +90,51 @@ pub(super) fn prepare_wal(path: &Path, options: &Options) {
     }
 }
 
-/// The connection that writes, after migration and checks.
-pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, Trouble> {
-    let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
-    let conn = writer_again(path, options)?;
-    migrate(&conn, path)?;
-    if bytes > 0 && bytes <= CHECKED_BYTES {
-        let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if verdict != "ok" {
-            return Err(Trouble::Damaged(verdict));
-        }
+/// Brings one store in the file up to date and checks it.
+pub(super) fn prepare_store(
+    conn: &Connection,
+    path: &Path,
+    bytes: u64,
+    names: &Names,
+) -> Result<(), Trouble> {
+    migrate::migrate(conn, path, names)?;
+    if bytes == 0 || bytes > CHECKED_BYTES {
+        return Ok(());
     }
-    Ok(conn)
+    if !migrate::has_namespaces(conn)? {
+        return quick_check(conn, "1");
+    }
+    // What is wrong with another store in the file is for that one to find.
+    for table in names.tables() {
+        quick_check(conn, &format!("'{table}'"))?;
+    }
+    Ok(())
 }
 
-/// The connection that writes, to a file that was checked before.
-pub(super) fn writer_again(path: &Path, options: &Options) -> Result<Connection, Trouble> {
+fn quick_check(conn: &Connection, what: &str) -> Result<(), Trouble> {
+    let verdict: String = conn.query_row(&format!("PRAGMA quick_check({what})"), [], |row| row.get(0))?;
+    match verdict.as_str() {
+        "ok" => Ok(()),
+        _ => Err(Trouble::Damaged(verdict)),
+    }
+}
+
+/// One spelling for each file, whatever links and relative paths lead to it.
+pub(super) fn resolve(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for there in whole.ancestors() {
+        if let (Ok(real), Ok(missing)) = (there.canonicalize(), whole.strip_prefix(there)) {
+            return match missing.as_os_str().is_empty() {
+                true => real,
+                false => real.join(missing),
+            };
+        }
+    }
+    whole
+}
+
+/// The connection that writes.
+pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, Trouble> {
     let conn = connect(
         path,
         options,

@@ -1,14 +1,15 @@
 //! Operations on many instances, and what became of each.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{InstanceKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::commit::Outcome;
 use crate::forget::{OperationItemRow, OperationRow};
 use crate::row::Page;
 
-pub(super) fn put(conn: &Connection, row: &OperationRow) -> Result<(), Trouble> {
+pub(super) fn put(conn: &Tables<'_>, row: &OperationRow) -> Result<(), Trouble> {
     conn.prepare_cached("INSERT OR REPLACE INTO operations (key, ended_at, body) VALUES (?1, ?2, ?3)")?
         .execute(params![
             row.key as i64,
@@ -18,7 +19,7 @@ pub(super) fn put(conn: &Connection, row: &OperationRow) -> Result<(), Trouble> 
     Ok(())
 }
 
-pub(super) fn put_item(conn: &Connection, row: &OperationItemRow) -> Result<(), Trouble> {
+pub(super) fn put_item(conn: &Tables<'_>, row: &OperationItemRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO operation_items (operation, instance, outcome, detail) VALUES (?1, ?2, ?3, ?4)",
     )?
@@ -32,7 +33,7 @@ pub(super) fn put_item(conn: &Connection, row: &OperationItemRow) -> Result<(), 
 }
 
 pub(super) fn remove(
-    conn: &Connection,
+    conn: &Tables<'_>,
     key: u64,
     limit: usize,
     outcome: &mut Outcome,
@@ -52,14 +53,14 @@ pub(super) fn remove(
     Ok(())
 }
 
-pub(super) fn open(conn: &Connection) -> Result<Vec<OperationRow>, Trouble> {
+pub(super) fn open(conn: &Tables<'_>) -> Result<Vec<OperationRow>, Trouble> {
     let mut statement = conn
         .prepare_cached("SELECT key, ended_at, body FROM operations WHERE ended_at IS NULL ORDER BY key")?;
     let rows = statement.query_map([], read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<OperationRow>, Trouble> {
+pub(super) fn list(conn: &Tables<'_>, page: Page) -> Result<Vec<OperationRow>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT key, ended_at, body FROM operations WHERE key < ?1 ORDER BY key DESC LIMIT ?2",
     )?;
@@ -67,13 +68,13 @@ pub(super) fn list(conn: &Connection, page: Page) -> Result<Vec<OperationRow>, T
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn get(conn: &Connection, key: u64) -> Result<Option<OperationRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: u64) -> Result<Option<OperationRow>, Trouble> {
     let mut statement = conn.prepare_cached("SELECT key, ended_at, body FROM operations WHERE key = ?1")?;
     Ok(statement.query_row(params![key as i64], read).optional()?)
 }
 
 pub(super) fn items(
-    conn: &Connection,
+    conn: &Tables<'_>,
     operation: u64,
     outcome: Option<&str>,
     after: Option<InstanceKey>,

@@ -14,66 +14,64 @@ use crate::row::{
 
 impl Queries for SqliteStore {
     fn instances(&self, filter: &InstanceFilter, page: Page) -> Result<Vec<InstanceRow>, Error> {
-        self.inner.read(|conn| instance::list(conn, filter, page))
+        self.read(|conn| instance::list(conn, filter, page))
     }
 
     fn instance(&self, key: InstanceKey) -> Result<Option<InstanceRow>, Error> {
-        self.inner.read(|conn| instance::get(conn, key))
+        self.read(|conn| instance::get(conn, key))
     }
 
     fn counts(&self) -> Result<[u64; 9], Error> {
-        let totals = self.inner.read(Totals::read)?;
+        let totals = self.read(Totals::read)?;
         Ok(totals.instances.map(|count| u64::try_from(count).unwrap_or(0)))
     }
 
     fn journal(&self, instance: InstanceKey, after: u64, limit: usize) -> Result<Vec<JournalRow>, Error> {
-        self.inner
-            .read(|conn| journal::after(conn, instance, after, limit))
+        self.read(|conn| journal::after(conn, instance, after, limit))
     }
 
     fn definitions(&self, filter: &DefinitionFilter, page: Page) -> Result<Vec<DefinitionRow>, Error> {
-        self.inner.read(|conn| definition::list(conn, filter, page))
+        self.read(|conn| definition::list(conn, filter, page))
     }
 
     fn highest_version(&self, process_id: &str, tenant: &str) -> Result<u32, Error> {
-        self.inner
-            .read(|conn| definition::highest_version(conn, process_id, tenant))
+        self.read(|conn| definition::highest_version(conn, process_id, tenant))
     }
 
     fn incidents(&self, filter: &IncidentFilter, page: Page) -> Result<Vec<IncidentRow>, Error> {
-        self.inner.read(|conn| task::incidents(conn, filter, page))
+        self.read(|conn| task::incidents(conn, filter, page))
     }
 
     fn incident(&self, key: IncidentKey) -> Result<Option<IncidentRow>, Error> {
-        self.inner.read(|conn| task::incident(conn, key))
+        self.read(|conn| task::incident(conn, key))
     }
 
     fn user_tasks(&self, filter: &UserTaskFilter, page: Page) -> Result<Vec<UserTaskRow>, Error> {
-        self.inner.read(|conn| task::list(conn, filter, page))
+        self.read(|conn| task::list(conn, filter, page))
     }
 
     fn user_task(&self, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Error> {
-        self.inner.read(|conn| task::get(conn, key))
+        self.read(|conn| task::get(conn, key))
     }
 
     fn audit(&self, page: Page) -> Result<Vec<AuditRow>, Error> {
-        self.inner.read(|conn| audit::list(conn, page))
+        self.read(|conn| audit::list(conn, page))
     }
 
     fn dead_letters(&self, page: Page) -> Result<Vec<DeadLetterRow>, Error> {
-        self.inner.read(|conn| dead_letter::list(conn, page))
+        self.read(|conn| dead_letter::list(conn, page))
     }
 
     fn dead_letter(&self, key: StimulusKey) -> Result<Option<DeadLetterRow>, Error> {
-        self.inner.read(|conn| dead_letter::get(conn, key))
+        self.read(|conn| dead_letter::get(conn, key))
     }
 
     fn operations(&self, page: Page) -> Result<Vec<OperationRow>, Error> {
-        self.inner.read(|conn| operation::list(conn, page))
+        self.read(|conn| operation::list(conn, page))
     }
 
     fn operation(&self, key: u64) -> Result<Option<OperationRow>, Error> {
-        self.inner.read(|conn| operation::get(conn, key))
+        self.read(|conn| operation::get(conn, key))
     }
 
     fn operation_items(
@@ -83,11 +81,10 @@ impl Queries for SqliteStore {
         after: Option<InstanceKey>,
         limit: usize,
     ) -> Result<Vec<OperationItemRow>, Error> {
-        self.inner
-            .read(|conn| operation::items(conn, operation, outcome, after, limit))
+        self.read(|conn| operation::items(conn, operation, outcome, after, limit))
     }
 
     fn queue(&self) -> Result<QueueDepth, Error> {
-        self.inner.read(queue::depth)
+        self.read(queue::depth)
     }
 }

@@ -1,14 +1,15 @@
 //! The stimulus queue.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tidegate_model::{StimulusKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use super::totals::Totals;
 use crate::row::{QueueDepth, StimulusRow};
 
 /// Puts a stimulus at the end and gives it its key. Keys are never used twice, also not after the queue was empty.
-pub(super) fn add(conn: &Connection, totals: &mut Totals, row: &StimulusRow) -> Result<StimulusKey, Trouble> {
+pub(super) fn add(conn: &Tables<'_>, totals: &mut Totals, row: &StimulusRow) -> Result<StimulusKey, Trouble> {
     let key = totals.stimulus_high + 1;
     conn.prepare_cached(
         "INSERT INTO stimuli (key, domain, source, payload, accepted_at, attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -19,7 +20,7 @@ pub(super) fn add(conn: &Connection, totals: &mut Totals, row: &StimulusRow) -> 
     Ok(StimulusKey(key as u64))
 }
 
-pub(super) fn remove(conn: &Connection, totals: &mut Totals, key: StimulusKey) -> Result<(), Trouble> {
+pub(super) fn remove(conn: &Tables<'_>, totals: &mut Totals, key: StimulusKey) -> Result<(), Trouble> {
     let removed = conn
         .prepare_cached("DELETE FROM stimuli WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
@@ -27,20 +28,20 @@ pub(super) fn remove(conn: &Connection, totals: &mut Totals, key: StimulusKey) -
     Ok(())
 }
 
-pub(super) fn failed(conn: &Connection, key: StimulusKey) -> Result<(), Trouble> {
+pub(super) fn failed(conn: &Tables<'_>, key: StimulusKey) -> Result<(), Trouble> {
     conn.prepare_cached("UPDATE stimuli SET attempts = attempts + 1 WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
 }
 
-pub(super) fn contains(conn: &Connection, key: StimulusKey) -> Result<bool, Trouble> {
+pub(super) fn contains(conn: &Tables<'_>, key: StimulusKey) -> Result<bool, Trouble> {
     Ok(conn
         .prepare_cached("SELECT 1 FROM stimuli WHERE key = ?1")?
         .exists(params![key.get() as i64])?)
 }
 
 pub(super) fn list(
-    conn: &Connection,
+    conn: &Tables<'_>,
     after: Option<StimulusKey>,
     limit: usize,
 ) -> Result<Vec<StimulusRow>, Trouble> {
@@ -61,7 +62,7 @@ pub(super) fn list(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn depth(conn: &Connection) -> Result<QueueDepth, Trouble> {
+pub(super) fn depth(conn: &Tables<'_>) -> Result<QueueDepth, Trouble> {
     let oldest: Option<i64> = conn
         .prepare_cached("SELECT accepted_at FROM stimuli ORDER BY key LIMIT 1")?
         .query_row([], |row| row.get(0))

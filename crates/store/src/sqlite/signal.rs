@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tidegate_model::{Cause, ElementIndex, ElementInstanceKey, InstanceKey, MessageKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use super::totals::Totals;
 use super::{instance, queue};
 use crate::commit::{Delivery, Outcome};
@@ -13,7 +14,7 @@ use crate::matching::{Call, Ending, signal_delivery, signal_variables};
 use crate::row::{Awaited, SubscriptionRow};
 
 pub(super) fn broadcast(
-    conn: &Connection,
+    conn: &Tables<'_>,
     totals: &mut Totals,
     (tenant, name, variables): (&Arc<str>, &str, &str),
     (except, from): (Option<InstanceKey>, Option<&Cause>),
@@ -45,7 +46,7 @@ pub(super) fn broadcast(
     Ok(())
 }
 
-fn takers(conn: &Connection, tenant: &Arc<str>, name: &str) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
+fn takers(conn: &Tables<'_>, tenant: &Arc<str>, name: &str) -> Result<Vec<(i64, SubscriptionRow)>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT id, owner, element, instance, process_id, once, ends FROM subscriptions \
          WHERE correlation_key = '' AND message_name = ?1 AND tenant = ?2 AND is_signal = 1 ORDER BY id",

@@ -1,12 +1,13 @@
 //! What waits for people: user tasks and incidents.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use tidegate_model::{ElementInstanceKey, IncidentKey, InstanceKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::{IncidentFilter, IncidentRow, Page, UserTaskFilter, UserTaskRow};
 
-pub(super) fn open(conn: &Connection, row: &UserTaskRow) -> Result<(), Trouble> {
+pub(super) fn open(conn: &Tables<'_>, row: &UserTaskRow) -> Result<(), Trouble> {
     // Lists of texts serialize without fail, and so do texts, numbers and times.
     let groups = serde_json::to_string(&row.candidate_groups).unwrap_or_else(|_| "[]".to_owned());
     let details = serde_json::to_string(&row.details).unwrap_or_else(|_| "{}".to_owned());
@@ -29,7 +30,7 @@ pub(super) fn open(conn: &Connection, row: &UserTaskRow) -> Result<(), Trouble> 
     Ok(())
 }
 
-pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Trouble> {
+pub(super) fn close(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM user_tasks WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
@@ -38,7 +39,7 @@ pub(super) fn close(conn: &Connection, key: ElementInstanceKey) -> Result<(), Tr
 const TASK: &str =
     "key, instance, process_id, tenant, element_id, name, assignee, candidate_groups, created_at, details";
 
-pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: ElementInstanceKey) -> Result<Option<UserTaskRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {TASK} FROM user_tasks WHERE key = ?1"))?;
     Ok(statement
         .query_row(params![key.get() as i64], read_task)
@@ -46,7 +47,7 @@ pub(super) fn get(conn: &Connection, key: ElementInstanceKey) -> Result<Option<U
 }
 
 pub(super) fn list(
-    conn: &Connection,
+    conn: &Tables<'_>,
     filter: &UserTaskFilter,
     page: Page,
 ) -> Result<Vec<UserTaskRow>, Trouble> {
@@ -97,7 +98,7 @@ fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(cause))
 }
 
-pub(super) fn open_incident(conn: &Connection, row: &IncidentRow) -> Result<(), Trouble> {
+pub(super) fn open_incident(conn: &Tables<'_>, row: &IncidentRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO incidents (key, instance, process_id, tenant, element_id, element_instance, code, \
          message, raised_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -116,7 +117,7 @@ pub(super) fn open_incident(conn: &Connection, row: &IncidentRow) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn close_incident(conn: &Connection, key: IncidentKey) -> Result<(), Trouble> {
+pub(super) fn close_incident(conn: &Tables<'_>, key: IncidentKey) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM incidents WHERE key = ?1")?
         .execute(params![key.get() as i64])?;
     Ok(())
@@ -125,7 +126,7 @@ pub(super) fn close_incident(conn: &Connection, key: IncidentKey) -> Result<(), 
 const INCIDENT: &str =
     "key, instance, process_id, tenant, element_id, element_instance, code, message, raised_at";
 
-pub(super) fn incident(conn: &Connection, key: IncidentKey) -> Result<Option<IncidentRow>, Trouble> {
+pub(super) fn incident(conn: &Tables<'_>, key: IncidentKey) -> Result<Option<IncidentRow>, Trouble> {
     let mut statement = conn.prepare_cached(&format!("SELECT {INCIDENT} FROM incidents WHERE key = ?1"))?;
     Ok(statement
         .query_row(params![key.get() as i64], read_incident)
@@ -133,7 +134,7 @@ pub(super) fn incident(conn: &Connection, key: IncidentKey) -> Result<Option<Inc
 }
 
 pub(super) fn incidents(
-    conn: &Connection,
+    conn: &Tables<'_>,
     filter: &IncidentFilter,
     page: Page,
 ) -> Result<Vec<IncidentRow>, Trouble> {

@@ -1,12 +1,13 @@
 //! Armed timers.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tidegate_model::{ElementIndex, InstanceKey, Timestamp};
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::row::TimerRow;
 
-pub(super) fn arm(conn: &Connection, row: &TimerRow) -> Result<(), Trouble> {
+pub(super) fn arm(conn: &Tables<'_>, row: &TimerRow) -> Result<(), Trouble> {
     conn.prepare_cached(
         "INSERT INTO timers (owner, element, due_at, instance, fired) VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT (owner, element) DO UPDATE SET due_at = ?3, instance = ?4, fired = ?5",
@@ -21,7 +22,7 @@ pub(super) fn arm(conn: &Connection, row: &TimerRow) -> Result<(), Trouble> {
     Ok(())
 }
 
-pub(super) fn disarm(conn: &Connection, owner: u64, element: ElementIndex) -> Result<(), Trouble> {
+pub(super) fn disarm(conn: &Tables<'_>, owner: u64, element: ElementIndex) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM timers WHERE owner = ?1 AND element = ?2")?
         .execute(params![owner as i64, element.0])?;
     Ok(())
@@ -29,7 +30,7 @@ pub(super) fn disarm(conn: &Connection, owner: u64, element: ElementIndex) -> Re
 
 /// When an armed timer is due.
 pub(super) fn due_at(
-    conn: &Connection,
+    conn: &Tables<'_>,
     owner: u64,
     element: ElementIndex,
 ) -> Result<Option<Timestamp>, Trouble> {
@@ -39,7 +40,7 @@ pub(super) fn due_at(
 }
 
 pub(super) fn due(
-    conn: &Connection,
+    conn: &Tables<'_>,
     until: Timestamp,
     after: Option<&TimerRow>,
     limit: usize,

@@ -1,8 +1,9 @@
-//! The one row of `meta`: the fence, the key marks and the running totals, brought up to date once a transaction.
+//! The one row of `meta` in each namespace: the fence, the key marks and the running totals, brought up to date once a transaction.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::error::Trouble;
+use super::names::Tables;
 use crate::Activation;
 use crate::error::{Error, ErrorKind};
 
@@ -18,7 +19,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub fn read(conn: &Connection) -> Result<Self, Trouble> {
+    pub fn read(conn: &Tables<'_>) -> Result<Self, Trouble> {
         let mut statement = conn.prepare_cached(
             "SELECT epoch, key_high, stimulus_high, queued, pending, executing, suspended, interrupted, held, \
              cancelling, finished, cancelled, faulted FROM meta WHERE id = 1",
@@ -45,7 +46,7 @@ impl Totals {
     }
 
     /// Writes them, if the file still has this epoch.
-    pub fn write(&self, conn: &Connection) -> Result<(), Trouble> {
+    pub fn write(&self, conn: &Tables<'_>) -> Result<(), Trouble> {
         let n = &self.instances;
         let hit = conn
             .prepare_cached(
@@ -76,8 +77,9 @@ impl Totals {
     }
 
     /// Raises the epoch in the file. The caller's transaction makes it durable.
-    pub fn activate(&mut self, conn: &Connection) -> Result<Activation, Trouble> {
-        conn.execute("UPDATE meta SET epoch = ?1 WHERE id = 1", params![self.epoch + 1])?;
+    pub fn activate(&mut self, conn: &Tables<'_>) -> Result<Activation, Trouble> {
+        conn.prepare_cached("UPDATE meta SET epoch = ?1 WHERE id = 1")?
+            .execute(params![self.epoch + 1])?;
         self.epoch += 1;
         Ok(Activation {
             epoch: self.epoch as u64,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::Connection;
 
 use super::error::{Stop, Trouble};
+use super::names::{Names, Tables};
 use super::totals::{Totals, fenced};
 use super::{Options, commit, open};
 use crate::Activation;
@@ -16,13 +17,19 @@ use crate::error::{Error, ErrorKind};
 /// A replay gives up after this many commits in a row that found no space: the rest will not find any either.
 const FULL_IN_A_ROW: u32 = 3;
 
-/// The writing connection and what it has written.
+/// The writing connection, the stores it writes for and what it has written.
 pub(super) struct Writer {
     conn: Connection,
     path: PathBuf,
     options: Options,
-    totals: Totals,
+    spaces: Vec<Space>,
     wal_pages: Arc<AtomicU32>,
+}
+
+/// One of the stores in the file.
+struct Space {
+    names: Arc<Names>,
+    totals: Totals,
 }
 
 /// Why a transaction did not happen.
@@ -42,16 +49,36 @@ impl<T: Into<Trouble>> From<T> for Failure {
 
 impl Writer {
     pub fn new(conn: Connection, path: PathBuf, options: Options) -> Result<Self, Trouble> {
-        let totals = Totals::read(&conn)?;
         let mut writer = Self {
             conn,
             path,
             options,
-            totals,
+            spaces: Vec::new(),
             wal_pages: Arc::default(),
         };
         writer.watch_wal()?;
         Ok(writer)
+    }
+
+    /// Brings a store in the file up to date and writes for it from now on, under the number of its lane. A former one of
+    /// this number is over.
+    pub fn join(&mut self, lane: usize, names: Arc<Names>) -> Result<(), Trouble> {
+        let bytes = std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        open::prepare_store(&self.conn, &self.path, bytes, &names)?;
+        let totals = Totals::read(&Tables::new(&self.conn, &names))?;
+        let space = Space { names, totals };
+        match self.spaces.get_mut(lane) {
+            Some(former) => *former = space,
+            None => self.spaces.push(space),
+        }
+        self.make_room();
+        Ok(())
+    }
+
+    /// Room for the statements of every store.
+    fn make_room(&self) {
+        let room = open::STATEMENTS * self.spaces.len().max(1);
+        self.conn.set_prepared_statement_cache_capacity(room);
     }
 
     /// How many pages the WAL held after the last commit.
@@ -63,32 +90,37 @@ impl Writer {
         open::limit_pages(&self.conn, pages).map_err(|trouble| trouble.into_error(&self.path))
     }
 
-    pub fn activate(&mut self) -> Result<Activation, Error> {
-        let before = self.totals;
-        let activated = self.in_transaction(|conn, totals| Ok(totals.activate(conn)?));
+    pub fn activate(&mut self, lane: usize) -> Result<Activation, Error> {
+        let before = self.totals();
+        let activated = self.in_transaction(|conn, spaces| {
+            let Space { names, totals } = &mut spaces[lane];
+            Ok(totals.activate(&Tables::new(conn, names))?)
+        });
         activated.map_err(|failure| {
-            self.undo(before);
-            failure.trouble.into_error(&self.path)
+            self.undo(&before);
+            failure.trouble.into_error(&self.place(lane))
         })
     }
 
-    /// Runs the batches and gives the outcome of each commit of each batch.
-    pub fn run(&mut self, batches: &[Batch]) -> Vec<Vec<CommitResult>> {
-        let before = self.totals;
-        let together = self.in_transaction(|conn, totals| {
+    /// Runs the batches, each with the lane of its store, and gives the outcome of each commit of each batch.
+    pub fn run(&mut self, batches: &[(usize, Batch)]) -> Vec<Vec<CommitResult>> {
+        let before = self.totals();
+        let together = self.in_transaction(|conn, spaces| {
             let results = batches
                 .iter()
-                .map(|batch| run_batch(conn, totals, batch))
+                .map(|(lane, batch)| run_batch(conn, &mut spaces[*lane], batch))
                 .collect::<Result<_, _>>()?;
-            totals.write(conn)?;
+            write_totals(conn, spaces, batches)?;
             Ok(results)
         });
         match together {
             Ok(results) => results,
             Err(failure) => {
-                self.undo(before);
-                let commits: usize = batches.iter().map(|batch| batch.commits.len()).sum();
-                if commits <= 1 || failure.is_in_doubt || !failure.trouble.is_of_one_commit() {
+                self.undo(&before);
+                let commits: usize = batches.iter().map(|(_, batch)| batch.commits.len()).sum();
+                let is_of_a_part = failure.trouble.is_of_one_commit()
+                    || failure.trouble.is_of_one_store() && is_of_several(batches);
+                if commits <= 1 || failure.is_in_doubt || !is_of_a_part {
                     self.fail_all(batches, failure)
                 } else {
                     self.replay(batches)
@@ -98,21 +130,24 @@ impl Writer {
     }
 
     /// Each commit in a transaction of its own, so that a poisonous one harms only itself.
-    fn replay(&mut self, batches: &[Batch]) -> Vec<Vec<CommitResult>> {
-        let mut hopeless: Option<Error> = None;
+    fn replay(&mut self, batches: &[(usize, Batch)]) -> Vec<Vec<CommitResult>> {
+        // Why nothing more is tried: for one store, or for all.
+        let mut hopeless: Vec<Option<Error>> = vec![None; self.spaces.len()];
         let mut full_in_a_row = 0;
         let mut results = Vec::with_capacity(batches.len());
-        for batch in batches {
+        for (lane, batch) in batches {
             let mut of_batch = Vec::with_capacity(batch.commits.len());
             for commit in &batch.commits {
-                if let Some(error) = &hopeless {
+                if let Some(error) = &hopeless[*lane] {
                     of_batch.push(Err(failed(error.clone(), false)));
                     continue;
                 }
-                let before = self.totals;
-                let alone = self.in_transaction(|conn, totals| {
-                    let result = run_commit(conn, totals, batch, commit)?;
-                    totals.write(conn)?;
+                let before = self.totals();
+                let alone = self.in_transaction(|conn, spaces| {
+                    let Space { names, totals } = &mut spaces[*lane];
+                    let tables = Tables::new(conn, names);
+                    let result = run_commit(&tables, totals, batch, commit)?;
+                    totals.write(&tables)?;
                     Ok(result)
                 });
                 of_batch.push(match alone {
@@ -121,16 +156,19 @@ impl Writer {
                         result
                     }
                     Err(Failure { trouble, is_in_doubt }) => {
-                        self.undo(before);
+                        self.undo(&before);
                         let is_of_one_commit = trouble.is_of_one_commit() && !is_in_doubt;
-                        let error = trouble.into_error(&self.path);
+                        let is_of_one_store = trouble.is_of_one_store() && !is_in_doubt;
+                        let error = trouble.into_error(&self.place(*lane));
                         full_in_a_row = if error.kind() == ErrorKind::Full {
                             full_in_a_row + 1
                         } else {
                             0
                         };
-                        if !is_of_one_commit || full_in_a_row >= FULL_IN_A_ROW {
-                            hopeless = Some(error.clone());
+                        if is_of_one_store {
+                            hopeless[*lane] = Some(error.clone());
+                        } else if !is_of_one_commit || full_in_a_row >= FULL_IN_A_ROW {
+                            hopeless.fill(Some(error.clone()));
                         }
                         Err(failed(error, is_in_doubt))
                     }
@@ -141,12 +179,16 @@ impl Writer {
         results
     }
 
-    fn fail_all(&self, batches: &[Batch], failure: Failure) -> Vec<Vec<CommitResult>> {
+    fn fail_all(&self, batches: &[(usize, Batch)], failure: Failure) -> Vec<Vec<CommitResult>> {
         let Failure { trouble, is_in_doubt } = failure;
-        let error = trouble.into_error(&self.path);
+        let place = match batches {
+            [(lane, _), ..] if !is_of_several(batches) => self.place(*lane),
+            _ => self.path.clone(),
+        };
+        let error = trouble.into_error(&place);
         batches
             .iter()
-            .map(|batch| {
+            .map(|(_, batch)| {
                 batch
                     .commits
                     .iter()
@@ -158,10 +200,10 @@ impl Writer {
 
     fn in_transaction<T>(
         &mut self,
-        work: impl FnOnce(&Connection, &mut Totals) -> Result<T, Failure>,
+        work: impl FnOnce(&Connection, &mut [Space]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.statement("BEGIN IMMEDIATE")?;
-        let result = work(&self.conn, &mut self.totals)?;
+        let result = work(&self.conn, &mut self.spaces)?;
         self.statement("COMMIT").map_err(|cause| {
             let trouble = Trouble::from(cause);
             Failure {
@@ -172,32 +214,45 @@ impl Writer {
         Ok(result)
     }
 
+    fn totals(&self) -> Vec<Totals> {
+        self.spaces.iter().map(|space| space.totals).collect()
+    }
+
+    fn place(&self, lane: usize) -> PathBuf {
+        self.spaces[lane].names.place(&self.path)
+    }
+
     fn statement(&self, sql: &str) -> rusqlite::Result<()> {
         self.conn.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     /// Leaves the connection outside of any transaction, with the totals as they were. SQLite may have rolled back
     /// by itself; where it cannot be made to, a new connection does the same.
-    fn undo(&mut self, before: Totals) {
-        self.totals = before;
+    fn undo(&mut self, before: &[Totals]) {
+        for (space, totals) in self.spaces.iter_mut().zip(before) {
+            space.totals = *totals;
+        }
         if !self.conn.is_autocommit() {
             let _ = self.statement("ROLLBACK");
         }
         if self.conn.is_autocommit() {
             return;
         }
-        if let Ok(conn) = open::writer_again(&self.path, &self.options) {
+        if let Ok(conn) = open::writer(&self.path, &self.options) {
             self.conn = conn;
+            self.make_room();
             let _ = self.watch_wal();
         }
     }
 
     /// After a panic inside a transaction.
     pub fn recover(&mut self) {
-        let totals = self.totals;
-        self.undo(totals);
-        if let Ok(totals) = Totals::read(&self.conn) {
-            self.totals = totals;
+        let totals = self.totals();
+        self.undo(&totals);
+        for space in &mut self.spaces {
+            if let Ok(totals) = Totals::read(&Tables::new(&self.conn, &space.names)) {
+                space.totals = totals;
+            }
         }
     }
 
@@ -212,16 +267,31 @@ impl Writer {
     }
 }
 
-fn run_batch(conn: &Connection, totals: &mut Totals, batch: &Batch) -> Result<Vec<CommitResult>, Failure> {
+fn is_of_several(batches: &[(usize, Batch)]) -> bool {
+    batches.windows(2).any(|pair| pair[0].0 != pair[1].0)
+}
+
+/// The totals of every store that something was written for, once each.
+fn write_totals(conn: &Connection, spaces: &[Space], batches: &[(usize, Batch)]) -> Result<(), Failure> {
+    for (lane, space) in spaces.iter().enumerate() {
+        if batches.iter().any(|(of, _)| *of == lane) {
+            space.totals.write(&Tables::new(conn, &space.names))?;
+        }
+    }
+    Ok(())
+}
+
+fn run_batch(conn: &Connection, space: &mut Space, batch: &Batch) -> Result<Vec<CommitResult>, Failure> {
+    let tables = Tables::new(conn, &space.names);
     batch
         .commits
         .iter()
-        .map(|commit| run_commit(conn, totals, batch, commit))
+        .map(|commit| run_commit(&tables, &mut space.totals, batch, commit))
         .collect()
 }
 
 fn run_commit(
-    conn: &Connection,
+    tables: &Tables<'_>,
     totals: &mut Totals,
     batch: &Batch,
     commit: &Commit,
@@ -230,7 +300,7 @@ fn run_commit(
         return Ok(Err(failed(fenced(batch.epoch), false)));
     }
     totals.key_high = totals.key_high.max(batch.key_high as i64);
-    match commit::run(conn, totals, commit) {
+    match commit::run(tables, totals, commit) {
         Ok(outcome) => Ok(Ok(outcome)),
         Err(Stop::Refused(refusal)) => Ok(Err(CommitError::Refused(refusal))),
         Err(Stop::Trouble(trouble)) => Err(trouble.into()),

@@ -1,11 +1,12 @@
 //! Key-value entries.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tidegate_model::Timestamp;
 
 use super::error::Trouble;
+use super::names::Tables;
 
-pub(super) fn get(conn: &Connection, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Trouble> {
+pub(super) fn get(conn: &Tables<'_>, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Trouble> {
     let mut statement = conn.prepare_cached(
         "SELECT value FROM entries WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
     )?;
@@ -15,7 +16,7 @@ pub(super) fn get(conn: &Connection, key: &str, now: Timestamp) -> Result<Option
 }
 
 pub(super) fn set(
-    conn: &Connection,
+    conn: &Tables<'_>,
     key: &str,
     value: &[u8],
     expires_at: Option<Timestamp>,
@@ -28,14 +29,14 @@ pub(super) fn set(
     Ok(())
 }
 
-pub(super) fn remove(conn: &Connection, key: &str) -> Result<(), Trouble> {
+pub(super) fn remove(conn: &Tables<'_>, key: &str) -> Result<(), Trouble> {
     conn.prepare_cached("DELETE FROM entries WHERE key = ?1")?
         .execute(params![key])?;
     Ok(())
 }
 
 /// Clears away entries that nobody sees any more.
-pub(super) fn purge(conn: &Connection, now: Timestamp, limit: usize) -> Result<(), Trouble> {
+pub(super) fn purge(conn: &Tables<'_>, now: Timestamp, limit: usize) -> Result<(), Trouble> {
     conn.prepare_cached(
         "DELETE FROM entries WHERE key IN \
          (SELECT key FROM entries WHERE expires_at IS NOT NULL AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
