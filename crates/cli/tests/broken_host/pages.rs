@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::load::{Load, Site};
 
@@ -18,7 +18,6 @@ async fn damaged_pages_are_named_and_a_backup_has_everything() {
     clients.stop().await;
     assert_eq!(server.stop().code(), Some(0), "{}", site.log());
     let file = site.data().join("tidegate.db");
-    let backup = Backup::of(site.data());
     let whole = std::fs::read(&file).unwrap();
     let pages = whole.len() / PAGE;
     let (mut refused, mut served) = (0, 0);
@@ -27,8 +26,7 @@ async fn damaged_pages_are_named_and_a_backup_has_everything() {
         let page = n * pages / 8;
         let mut damaged = whole.clone();
         damaged[page * PAGE..(page + 1) * PAGE].fill(0xA5);
-        backup.put_back();
-        std::fs::write(&file, &damaged).unwrap();
+        put(&file, &damaged);
         let place = tempfile::tempdir().unwrap();
         let trial = Site::new(place.path()).with_data(site.data().to_owned());
         match trial.try_start() {
@@ -68,30 +66,18 @@ async fn damaged_pages_are_named_and_a_backup_has_everything() {
         }
         assert!(!trial.log().contains("panicked"), "page {page}: {}", trial.log());
     }
-    backup.put_back();
+    put(&file, &whole);
     let server = site.start();
     let sum = load.settle(&site.client(&server)).await;
     eprintln!("pages: of 8 files with a damaged page {refused} were refused and {served} served; {sum}");
 }
 
-/// A copy of every file of a store that nobody has open.
-struct Backup(Vec<(PathBuf, Vec<u8>)>);
-
-impl Backup {
-    fn of(folder: &Path) -> Self {
-        let files = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
-        Self(
-            files
-                .map(|file| (file.clone(), std::fs::read(file).unwrap()))
-                .collect(),
-        )
+/// A copy in the file's place, as an operator puts a backup back: after a clean stop the file alone is the whole store.
+fn put(file: &Path, bytes: &[u8]) {
+    for beside in ["-wal", "-shm"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(beside);
+        let _ = std::fs::remove_file(name);
     }
-
-    fn put_back(&self) {
-        for (file, bytes) in &self.0 {
-            std::fs::write(file, bytes).unwrap();
-        }
-    }
+    std::fs::write(file, bytes).unwrap();
 }

@@ -127,7 +127,9 @@ impl OpenFile {
         for thread in self.threads.lock().drain(..) {
             let _ = thread.join();
         }
-        self.writer.lock().take();
+        if let Some(writer) = self.writer.lock().take() {
+            writer.finish();
+        }
         self.lock.lock().take();
     }
 

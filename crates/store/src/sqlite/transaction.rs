@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
 
 use super::error::{Stop, Trouble};
 use super::names::{Names, Tables};
@@ -84,6 +86,16 @@ impl Writer {
     /// How many pages the WAL held after the last commit.
     pub fn wal_pages(&self) -> u32 {
         self.wal_pages.load(Ordering::Relaxed)
+    }
+
+    /// Moves everything into the file and empties its WAL, so that the file alone is the whole store. What cannot be
+    /// moved (a disk without space, another program that reads) stays in the WAL, where the next start finds it.
+    pub fn finish(self) {
+        // A stop does not wait for somebody who reads.
+        let _ = self.conn.busy_timeout(Duration::ZERO);
+        let _ = self
+            .conn
+            .wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
     }
 
     pub fn limit_pages(&self, pages: u32) -> Result<(), Error> {
