@@ -314,6 +314,7 @@ impl Runtime {
             reason: request.reason.clone(),
             is_unheard: false,
             patience_ms: request.patience.map(patience_ms),
+            caller: None,
         };
         let (actor, reason) = (&request.actor, request.reason.clone());
         let order = Box::new(CancelOrder {

@@ -213,6 +213,7 @@ impl Doing<'_> {
                 reason: batch.reason.clone(),
                 is_unheard: false,
                 patience_ms: None,
+                caller: None,
             },
             // The batch has its own.
             audit: None,
