@@ -164,6 +164,11 @@ pub const SETTINGS: &[Setting] = &[
         "Timers of a suspended instance `keep-running`, or `stand-still` [default: keep-running]",
     ),
     setting(
+        "deepest-call",
+        "NUMBER",
+        "How many levels deep processes may call each other [default: 1000]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
@@ -216,7 +221,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 28] = [
+const OF_SHELLS: [&str; 29] = [
     "store",
     "demo",
     "delegates",
@@ -237,6 +242,7 @@ const OF_SHELLS: [&str; 28] = [
     "expiry-under-pause",
     "cancel-patience",
     "held-timers",
+    "deepest-call",
     "quarantine-after",
     "retention",
     "retention-count",
