@@ -105,6 +105,7 @@ impl Emitted<'_> {
             cause: Cause::Parent {
                 instance: row.key.get(),
             },
+            begin: None,
         };
         self.writes.push(Write::CreateInstance {
             row: Box::new(new),
