@@ -41,6 +41,8 @@ pub enum Keyed {
     UserTask,
     /// An incident.
     Incident,
+    /// A batch.
+    Batch,
 }
 
 impl Keyed {
@@ -54,6 +56,7 @@ impl Keyed {
             Self::Job => read::<ElementInstanceKey>(key).map(Subject::Job),
             Self::UserTask => read::<ElementInstanceKey>(key).map(Subject::UserTask),
             Self::Incident => read::<IncidentKey>(key).map(Subject::Incident),
+            Self::Batch => read::<u64>(key).map(Subject::Batch),
         }
     }
 }
@@ -114,6 +117,11 @@ impl FromRequestParts<App> for Tenants {
 }
 
 impl Tenants {
+    /// True if the caller is bound to some tenants.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// True if the caller may know of this tenant.
     pub(crate) fn knows(&self, tenant: &str) -> bool {
         let bound = self.0.as_deref();
