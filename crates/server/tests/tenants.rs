@@ -144,7 +144,7 @@ fn body_of(path: &str, tenant: &str, mark: &str, holding: &Holding) -> Value {
         "/process-instances/forget" => json!({ "instanceKeys": [holding.instance] }),
         "/batches" => json!({ "verb": "cancel", "selection": { "tenantId": tenant, "processId": pay } }),
         "/process-definitions/migration-check" => {
-            let content = String::from_utf8(bpmn(&pay, &around("<task id=\"work\" />"))).unwrap();
+            let content = bpmn(&pay, &around("<task id=\"work\" />"));
             json!({ "resource": { "content": content }, "tenantId": tenant })
         }
         "/jobs/{key}/complete" => json!({ "leaseToken": holding.job }),

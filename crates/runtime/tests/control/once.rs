@@ -309,7 +309,7 @@ async fn resumed_by_many(stand: &Arc<Stand>, key: InstanceKey) -> Vec<SubStatus>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_059_what_operators_and_recovery_resume_together_runs_once() {
-    const ROUNDS: usize = 5;
+    const ROUNDS: usize = 2;
     for kind in 0..stores().len() {
         for round in 0..4 * ROUNDS {
             let (is_held, is_paused) = (round % 2 == 1, round % 4 >= 2);
