@@ -40,7 +40,7 @@ async fn last(stand: &Stand, key: InstanceKey, event: &str) -> (Value, Value) {
     });
     (
         serde_json::to_value(&item.cause).unwrap(),
-        item.payload.clone().into(),
+        item.payload.clone(),
     )
 }
 
