@@ -38,10 +38,7 @@ async fn last(stand: &Stand, key: InstanceKey, event: &str) -> (Value, Value) {
             items.iter().map(|i| i.event).collect::<Vec<_>>()
         )
     });
-    (
-        serde_json::to_value(&item.cause).unwrap(),
-        item.payload.clone(),
-    )
+    (serde_json::to_value(&item.cause).unwrap(), item.payload.clone())
 }
 
 fn recovered(stand: &Stand, cause: &str) -> u64 {
