@@ -54,7 +54,6 @@ CASES = {
 }
 # What a later issue closes, by the issue's name.
 LATER = {
-    "instance control": [44, 58, 59, 197],
     "ingress: schedules and brokers": [81, 87, 90, 91, 92, 96, 98, 100],
     "fleet: several nodes and the cluster scope": ["R06", "D18", 14, 46, 48, 54, 60, 189],
     "operations: images, packages, metrics": [12, 82],

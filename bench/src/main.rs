@@ -1,5 +1,6 @@
 //! Benchmarks as programs: `tidegate-bench W1 [option=value]…` prints one JSON line for each setting.
 
+mod control;
 mod gate;
 mod leak;
 mod measure;
@@ -34,10 +35,12 @@ fn main() {
         "mark" => stop::mark(&options),
         "recover" => stop::recover(&options),
         "shells" => shells::run(&options),
+        "park" => control::park(&options),
+        "control" => control::control(&options),
         "leak" => leak::run(&options),
         other => {
             eprintln!(
-                "`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover, shells or leak"
+                "`{other}` is no benchmark: use W1, w1-steps, parked, gate, mark, recover, park, control, shells or leak"
             );
             std::process::exit(2);
         }

@@ -46,10 +46,7 @@ pub fn run(options: &BTreeMap<String, String>) {
             .start()
             .await
             .expect("the runtime starts");
-        runtime
-            .deploy(vec![waits()], None, "bench")
-            .await
-            .expect("the process deploys");
+        deploy(&runtime).await;
         park(&runtime, 0, 100).await;
         let base = resident_bytes();
         let mut parked = 100;
@@ -77,7 +74,14 @@ pub fn run(options: &BTreeMap<String, String>) {
     });
 }
 
-async fn park(runtime: &Runtime, from: u64, to: u64) {
+/// Makes the process known whose instances wait for a message.
+pub async fn deploy(runtime: &Runtime) {
+    let deployed = runtime.deploy(vec![waits()], None, "bench").await;
+    deployed.expect("the process deploys");
+}
+
+/// Starts the instances with these numbers.
+pub async fn park(runtime: &Runtime, from: u64, to: u64) {
     const CLIENTS: u64 = 128;
     let mut clients = Vec::new();
     for client in 0..CLIENTS {

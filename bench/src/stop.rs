@@ -66,14 +66,14 @@ pub fn recover(options: &BTreeMap<String, String>) {
     });
 }
 
-fn count(options: &BTreeMap<String, String>, usual: usize) -> usize {
+pub fn count(options: &BTreeMap<String, String>, usual: usize) -> usize {
     options
         .get("count")
         .and_then(|text| text.parse().ok())
         .unwrap_or(usual)
 }
 
-fn on_tokio(work: impl Future<Output = ()>) {
+pub fn on_tokio(work: impl Future<Output = ()>) {
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -81,7 +81,7 @@ fn on_tokio(work: impl Future<Output = ()>) {
     tokio.expect("an async runtime can be made").block_on(work);
 }
 
-async fn start(folder: &Path, drain_deadline: Duration) -> Runtime {
+pub async fn start(folder: &Path, drain_deadline: Duration) -> Runtime {
     let url = format!("sqlite:{}", folder.join("bench.db").display());
     let store = tidegate::store::open(&url).expect("the store opens");
     let options = Options {

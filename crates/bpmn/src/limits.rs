@@ -28,8 +28,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             bytes: 16 * 1024 * 1024,
-            // Models of people stay below 50.
-            depth: 256,
+            // Models of people stay below 50; a thousand sub-processes inside each other fit.
+            depth: 1_100,
             // A large model with its diagram has some 20,000.
             elements: 200_000,
             attributes: 600_000,

@@ -175,6 +175,8 @@ pub enum ClientCommand {
     Modify(Box<Call<Modify>>),
     /// Change an instance to another version of its process, or show what that would do.
     Migrate(Call<Migrate>),
+    /// Do again what a finished instance did, from an element on, in a new instance with its variables.
+    Restart(Box<Call<Restart>>),
     /// Find out which live instances could change to a definition, and what stands in the way of the others.
     MigrationCheck(Call<MigrationCheck>),
     /// List open user tasks.

@@ -254,6 +254,7 @@ fn parse(host: &Host, command: &str) -> CommandKind {
             reason: None,
             is_unheard: false,
             patience_ms: command.contains("at-once").then_some(0),
+            caller: None,
         })),
         "cancel-on" => CommandKind::ContinueCancel {
             most: command["cancel-on".len()..].trim().parse().unwrap(),

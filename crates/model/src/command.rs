@@ -4,8 +4,8 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
-    Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
-    Modification, Timestamp, Variables,
+    Beginning, Cancellation, Cause, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey,
+    MessageKey, Modification, Timestamp, Variables,
 };
 
 /// A command with its cause.
@@ -31,6 +31,13 @@ pub enum CommandKind {
     Start {
         /// The start event; none for the definition's none start event (or its only start).
         element: Option<ElementIndex>,
+        /// The variables it begins with.
+        variables: Variables,
+    },
+    /// Begin in the middle, in the place of [`CommandKind::Start`]: an instance that takes over from another one.
+    StartAt {
+        /// Where it begins.
+        begin: Vec<Beginning>,
         /// The variables it begins with.
         variables: Variables,
     },

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::{InstanceKey, Timestamp};
+use crate::{Cause, InstanceKey, Timestamp};
 
 /// How far a hold reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
@@ -104,4 +104,21 @@ pub struct Cancellation {
     /// runtime's own measure. At 0 called instances are not waited for either.
     #[n(4)]
     pub patience_ms: Option<u64>,
+    /// The instance that called it, where that is what cancels it.
+    #[n(5)]
+    #[serde(skip)]
+    pub caller: Option<u64>,
+}
+
+impl Cancellation {
+    /// The cause of all that comes of it.
+    pub fn cause(&self) -> Cause {
+        match self.caller {
+            Some(instance) => Cause::Parent { instance },
+            None => Cause::Operator {
+                actor: self.actor.clone(),
+                reason: self.reason.clone(),
+            },
+        }
+    }
 }

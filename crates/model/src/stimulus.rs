@@ -3,8 +3,8 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey, MessageKey,
-    Migration, Modification, Timestamp, Variables,
+    Beginning, Cause, DefinitionKey, ElementIndex, ElementInstanceKey, Hold, IncidentKey, InstanceKey,
+    MessageKey, Migration, Modification, Timestamp, Variables,
 };
 
 /// Something that may start or move an instance, accepted but not executed yet.
@@ -28,6 +28,9 @@ pub enum Stimulus {
         /// Who asked.
         #[n(4)]
         cause: Cause,
+        /// Where it begins, if that is not at a start event.
+        #[n(5)]
+        begin: Option<Vec<Beginning>>,
     },
     /// Publish a message: match it with a subscription or a start event, or buffer it.
     #[n(1)]

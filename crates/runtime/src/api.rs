@@ -348,9 +348,9 @@ pub struct Repaired {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MigrationCheck {
-    /// The definition.
-    pub definition_key: DefinitionKey,
-    /// Its version.
+    /// The definition; none if it is not deployed.
+    pub definition_key: Option<DefinitionKey>,
+    /// Its version, or the one that it would get.
     pub version: u32,
     /// Instances that have it already.
     pub there_already: u64,

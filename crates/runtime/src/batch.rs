@@ -91,10 +91,23 @@ pub struct BatchRequest {
     pub dry_run: bool,
     /// Of [`Verb::Forget`]: whether the journals are kept.
     pub keeps_journal: bool,
+    /// Of [`Verb::Migrate`]: to which definition.
+    pub migration: Option<BatchMigration>,
     /// Why, in the actor's words.
     pub reason: Option<String>,
     /// Who.
     pub actor: String,
+}
+
+/// What the instances of a batch change to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BatchMigration {
+    /// The definition.
+    pub definition_key: DefinitionKey,
+    /// For ids of elements and flows their ids there; what is not named keeps its id.
+    #[serde(default)]
+    pub mapping: BTreeMap<String, String>,
 }
 
 /// Where a batch stands.
@@ -156,6 +169,9 @@ pub struct Batch {
     pub dry_run: bool,
     /// Whether the journals of forgotten instances are kept.
     pub keeps_journal: bool,
+    /// What its instances change to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<BatchMigration>,
     /// Where it stands.
     pub state: BatchState,
     /// True once every instance that matches is written down.
@@ -217,6 +233,11 @@ impl Batch {
     }
 }
 
+/// The tenant whose instances a batch is for, if it is for those of one.
+pub(crate) fn tenant_of(row: &OperationRow) -> Result<Option<Arc<str>>, StoreError> {
+    Ok(Batch::read(row)?.selection.tenant_id.map(Arc::from))
+}
+
 /// The batches that are not over. One at a time is changed, behind a lock that is held until the change is on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
@@ -248,11 +269,12 @@ impl Runtime {
     /// It is on disk when this answers, and goes on after a restart.
     ///
     /// # Errors
-    /// [`Error::Draining`]; too many open batches; a failing store.
-    pub async fn create_batch(&self, request: BatchRequest) -> Result<Batch, Error> {
+    /// [`Error::Draining`]; too many open batches; a verb without what it needs; a failing store.
+    pub async fn create_batch(&self, mut request: BatchRequest) -> Result<Batch, Error> {
         if self.quiescence().is_draining() {
             return Err(Error::Draining);
         }
+        self.fit_migration(&mut request).await?;
         let shared = self.shared();
         let batch = Batch {
             batch_key: shared.house_key(),
@@ -260,6 +282,7 @@ impl Runtime {
             selection: request.selection,
             dry_run: request.dry_run,
             keeps_journal: request.keeps_journal,
+            migration: request.migration,
             state: BatchState::Running,
             is_selected: false,
             counts: BatchCounts::default(),
@@ -281,6 +304,43 @@ impl Runtime {
         drop(open);
         shared.batches.changed.notify_one();
         Ok(batch)
+    }
+
+    /// A batch that changes the version is of the process, and the tenant, of the definition it changes to.
+    async fn fit_migration(&self, request: &mut BatchRequest) -> Result<(), Error> {
+        let refuse = |message: String| {
+            Err(Error::Invalid {
+                code: "invalid-migration",
+                message,
+            })
+        };
+        let Some(to) = &request.migration else {
+            return match request.verb {
+                Verb::Migrate => refuse("say to which definition the instances change".to_owned()),
+                _ => Ok(()),
+            };
+        };
+        if request.verb != Verb::Migrate {
+            return refuse(format!("the verb `{}` changes no version", request.verb.word()));
+        }
+        let (shared, key) = (self.shared().clone(), to.definition_key);
+        let found = blocking(move || shared.definitions.get(&*shared.store, key)).await?;
+        let row = match found {
+            Some(loaded) if loaded.is_startable() => loaded.row.clone(),
+            _ => return Err(Error::NoSuchDefinition(key)),
+        };
+        let selection = &mut request.selection;
+        let process_id = selection
+            .process_id
+            .get_or_insert_with(|| row.process_id.to_string());
+        let tenant = selection.tenant_id.get_or_insert_with(|| row.tenant.to_string());
+        if **process_id != *row.process_id || **tenant != *row.tenant {
+            return refuse(format!(
+                "definition {key} is of process `{}` of tenant `{}`; instances of others cannot change to it",
+                row.process_id, row.tenant
+            ));
+        }
+        Ok(())
     }
 
     /// One batch.

@@ -153,14 +153,19 @@ impl Runtime {
         let mut held = 0;
         let mut open = VecDeque::from([root]);
         while let Some(mut row) = open.pop_front() {
+            // It was read with many others, a while ago.
+            let mut is_old = true;
             while !(row.sub_status == SubStatus::Held
                 || row.sub_status == SubStatus::Cancelling
                 || row.sub_status.is_finished())
             {
-                if Instant::now() >= until {
-                    return Ok((false, held));
+                if !is_old {
+                    if Instant::now() >= until {
+                        return Ok((false, held));
+                    }
+                    self.look_again(until).await;
                 }
-                self.look_again(until).await;
+                is_old = false;
                 row = self.instance_row(row.key).await?;
             }
             held += usize::from(row.sub_status == SubStatus::Held);
@@ -314,6 +319,7 @@ impl Runtime {
             reason: request.reason.clone(),
             is_unheard: false,
             patience_ms: request.patience.map(patience_ms),
+            caller: None,
         };
         let (actor, reason) = (&request.actor, request.reason.clone());
         let order = Box::new(CancelOrder {

@@ -77,6 +77,7 @@ pub mod plan;
 mod query;
 mod recovery;
 pub mod request;
+pub mod restart;
 mod retention;
 mod runtime;
 pub mod settings;

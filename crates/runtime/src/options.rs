@@ -90,6 +90,8 @@ pub struct Options {
     pub cancel_patience: Duration,
     /// What the timers of a held instance do where the operator does not say.
     pub held_timers: tidegate_model::HeldTimers,
+    /// How many calls deep a call may be. A deeper one is an incident: a process that calls itself would never end.
+    pub deepest_call: u32,
     /// After so many crashes in a row an instance's running activities become incidents.
     pub quarantine_after: u32,
     /// How long what has ended is remembered. A definition may say otherwise.
@@ -122,6 +124,7 @@ impl Default for Options {
             spill: None,
             cancel_patience: Duration::from_secs(30),
             held_timers: tidegate_model::HeldTimers::KeepRunning,
+            deepest_call: 1_000,
             quarantine_after: 3,
             retention: Retention::default(),
         }

@@ -58,7 +58,7 @@ pub(crate) use message::PublishOrder;
 use pending::{Domain, Pending};
 use resident::Resident;
 pub(crate) use signal::BroadcastOrder;
-pub(crate) use start::StartOrder;
+pub(crate) use start::{StartOrder, start_command};
 pub(crate) use stimulus::MoveOrder;
 
 /// Where an answer goes. Dropped receivers are fine: the work stands.

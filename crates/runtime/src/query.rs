@@ -30,6 +30,8 @@ pub enum Subject {
     UserTask(ElementInstanceKey),
     /// An open incident.
     Incident(IncidentKey),
+    /// An operation on many instances; one that is for those of every tenant is of none.
+    Batch(u64),
 }
 
 impl Subject {
@@ -41,6 +43,7 @@ impl Subject {
             Self::Job(key) => Error::NoSuchJob(key.get()),
             Self::UserTask(key) => Error::NoSuchUserTask(key.get()),
             Self::Incident(key) => Error::NoSuchIncident(key),
+            Self::Batch(key) => Error::NoSuchBatch(key),
         }
     }
 }
@@ -165,6 +168,10 @@ impl Runtime {
                 Subject::Job(key) => store.job(key)?.map(|row| row.tenant),
                 Subject::UserTask(key) => store.user_task(key)?.map(|row| row.tenant),
                 Subject::Incident(key) => store.incident(key)?.map(|row| row.tenant),
+                Subject::Batch(key) => match store.operation(key)? {
+                    Some(row) => crate::batch::tenant_of(&row)?,
+                    None => None,
+                },
             })
         });
         found.await?.ok_or_else(|| subject.missing())

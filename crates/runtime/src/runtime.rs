@@ -9,6 +9,8 @@ mod repair;
 mod start;
 mod work;
 
+pub(crate) use repair::try_migration;
+
 use std::sync::Arc;
 
 use tokio::sync::oneshot;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{BEGINNING, Stand, line, stand, stand_on, stand_with, task, waits_for_message};
-use tidegate::batch::{Batch, BatchRequest, BatchState, ItemOutcome, Selection, Verb};
+use tidegate::batch::{Batch, BatchMigration, BatchRequest, BatchState, ItemOutcome, Selection, Verb};
 use tidegate::clock::ManualClock;
 use tidegate::instance_control::SuspendRequest;
 use tidegate::model::{InstanceKey, SubStatus};
@@ -27,6 +27,7 @@ fn request(verb: Verb, process_id: &str) -> BatchRequest {
         },
         dry_run: false,
         keeps_journal: false,
+        migration: None,
         reason: Some("cleaning up".to_owned()),
         actor: "eve".to_owned(),
     }
@@ -337,4 +338,110 @@ async fn many_are_suspended_and_let_go() {
     assert_eq!(requests("InstanceSuspendRequested"), 1);
     assert_eq!(requests("InstanceResumeRequested"), 1);
     assert_eq!(requests("BatchCompleted"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_change_to_another_version_and_a_dry_run_says_which_could() {
+    let stand = stand().await;
+    let steps = |ids: &[&str]| {
+        let tasks: Vec<(&str, String)> = ids.iter().map(|id| (*id, task(id, id, &[]))).collect();
+        line("steps", &tasks)
+    };
+    stand.deploy(steps(&["a", "b"])).await;
+    let mut keys = Vec::new();
+    for _ in 0..6 {
+        keys.push(stand.start("steps", "{}").await.instance);
+    }
+    for _ in 0..2 {
+        stand.complete("a", "{}").await;
+    }
+    stand.deploy(steps(&["a", "c"])).await;
+    let newest = stand.start("steps", "{}").await;
+    let to = |mapping: &[(&str, &str)]| BatchRequest {
+        selection: Selection::default(),
+        migration: Some(BatchMigration {
+            definition_key: newest.definition,
+            mapping: mapping
+                .iter()
+                .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+                .collect(),
+        }),
+        ..request(Verb::Migrate, "steps")
+    };
+    let versions = async || {
+        let mut versions = Vec::new();
+        for key in &keys {
+            versions.push(stand.runtime.instance(*key).await.unwrap().row.version);
+        }
+        versions.sort_unstable();
+        versions
+    };
+    let dry = BatchRequest {
+        dry_run: true,
+        ..to(&[])
+    };
+    let over = done(&stand, dry).await;
+    let counts = over.counts;
+    assert_eq!(
+        (
+            counts.selected,
+            counts.would_be_done,
+            counts.failed,
+            counts.unchanged
+        ),
+        (7, 4, 2, 1)
+    );
+    let items = stand
+        .runtime
+        .batch_items(over.batch_key, Some(ItemOutcome::Failed), None, 10)
+        .await
+        .unwrap();
+    assert!(
+        items
+            .iter()
+            .all(|item| item.detail.as_deref().unwrap().contains("`b`")),
+        "{items:?}"
+    );
+    assert_eq!(versions().await, [1; 6]);
+
+    let over = done(&stand, to(&[])).await;
+    assert_eq!(
+        (over.counts.done, over.counts.failed, over.counts.unchanged),
+        (4, 2, 1)
+    );
+    assert_eq!(versions().await, [1, 1, 2, 2, 2, 2]);
+    let over = done(&stand, to(&[("b", "c")])).await;
+    assert_eq!((over.counts.done, over.counts.unchanged), (2, 5));
+    assert_eq!(versions().await, [2; 6]);
+    let history = stand.runtime.history(keys[0], 0, 1_000).await.unwrap();
+    let moved = history.iter().find(|item| item.event == "Migrated").unwrap();
+    let cause = serde_json::to_value(&moved.cause).unwrap();
+    assert_eq!(
+        (&cause["actor"], &cause["reason"]),
+        (&"eve".into(), &"cleaning up".into())
+    );
+    for step in ["a", "a", "a", "a", "a", "c", "c", "c", "c", "c", "c", "c"] {
+        stand.complete(step, "{}").await;
+    }
+    for key in &keys {
+        stand.finished(*key).await;
+    }
+
+    // Without a target, with one for another verb, or of another process, there is no such batch.
+    let none = BatchRequest {
+        migration: None,
+        ..to(&[])
+    };
+    let wrong = BatchRequest {
+        verb: Verb::Cancel,
+        ..to(&[])
+    };
+    let other = BatchRequest {
+        selection: request(Verb::Migrate, "other").selection,
+        ..to(&[])
+    };
+    for refused in [none, wrong, other] {
+        let refused = stand.runtime.create_batch(refused).await.unwrap_err();
+        assert_eq!(refused.code(), "invalid-migration");
+    }
 }

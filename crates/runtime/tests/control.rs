@@ -2,8 +2,14 @@
 
 #[path = "control/cancel.rs"]
 mod cancel;
+#[path = "control/cause.rs"]
+mod cause;
+#[path = "control/crash.rs"]
+mod crash;
 #[path = "control/hold.rs"]
 mod hold;
+#[path = "control/once.rs"]
+mod once;
 #[path = "control/race.rs"]
 mod race;
 mod support;

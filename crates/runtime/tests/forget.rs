@@ -629,3 +629,69 @@ async fn instances_are_exported_with_their_journals_as_lines() {
         );
     }
 }
+
+/// A handler that hears nothing until it is let go.
+struct Deaf {
+    begun: std::sync::atomic::AtomicBool,
+    go: (std::sync::Mutex<bool>, std::sync::Condvar),
+}
+
+struct Hung(Arc<Deaf>);
+
+impl tidegate::activity::Activity for Hung {
+    fn run(&self, _: tidegate::activity::ActivityContext) -> tidegate::activity::ActivityFuture {
+        let deaf = self.0.clone();
+        Box::pin(async move {
+            deaf.begun.store(true, std::sync::atomic::Ordering::SeqCst);
+            let (is_open, opened) = &deaf.go;
+            let _open = opened.wait_while(is_open.lock().unwrap(), |is_open| !*is_open);
+            Ok(Variables::parse(r#"{"late": true}"#).unwrap())
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_133_what_a_hung_handler_brings_for_a_forgotten_instance_is_dropped() {
+    for (store, _folder) in support::stores() {
+        let deaf = Arc::new(Deaf {
+            begun: false.into(),
+            go: (std::sync::Mutex::new(false), std::sync::Condvar::new()),
+        });
+        let handler = Arc::new(Hung(deaf.clone()));
+        let stand = stand_on(store, ManualClock::new(BEGINNING), |b| {
+            b.activity("hung", handler)
+        })
+        .await;
+        stand
+            .deploy(line("hangs", &[("work", task("work", "hung", &[]))]))
+            .await;
+        let key = stand.start("hangs", "{}").await.instance;
+        support::eventually("it hangs", async || {
+            deaf.begun.load(std::sync::atomic::Ordering::SeqCst)
+        })
+        .await;
+        let request = tidegate::CancelRequest {
+            patience: Some(Duration::ZERO),
+            ..tidegate::CancelRequest::by("test", Duration::from_secs(20))
+        };
+        stand.runtime.cancel_and_wait(key, request).await.unwrap();
+        let forgotten = stand
+            .runtime
+            .forget(vec![key], JournalFate::Dropped, "test")
+            .await;
+        assert_eq!(forgotten.unwrap().instances, [key]);
+        *deaf.go.0.lock().unwrap() = true;
+        deaf.go.1.notify_all();
+        let refused = || {
+            let name = "tidegate_late_outcomes_refused_total";
+            let figures = stand.runtime.figures();
+            figures.iter().find(|figure| figure.name == name).unwrap().value
+        };
+        support::eventually("it is told", async || refused() == 1).await;
+        stand.idle().await;
+        assert_eq!(stand.store.instance(key).unwrap(), None);
+        assert_eq!(stand.store.journal(key, 0, 10).unwrap(), []);
+        assert_eq!(stand.runtime.counts().await.unwrap().iter().sum::<u64>(), 0);
+        stand.runtime.close().await;
+    }
+}

@@ -609,6 +609,15 @@ async fn case_067_pausing_a_definition_without_instances_leaves_nothing_behind()
         ))
         .await;
     stand.run("n", "{}").await;
+    // And what starts by itself is started.
+    let timer = r#"<bpmn:startEvent id="start"><bpmn:timerEventDefinition><bpmn:timeCycle>R1/PT1M</bpmn:timeCycle></bpmn:timerEventDefinition></bpmn:startEvent><bpmn:endEvent id="end"/>"#;
+    let body = format!("{timer}{}", support::flow("start", "end"));
+    stand.deploy(support::process("n", &body)).await;
+    stand.clock.advance(61_000);
+    support::eventually("the timer fires", async || {
+        stand.listed(SubStatus::Finished).await.len() == 2
+    })
+    .await;
     stand
         .runtime
         .pause_definition("n", PauseScope::NewStarts, None, None, "op")

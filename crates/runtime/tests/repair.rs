@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use support::{BEGINNING, Stand, flow, process, process_with, stand, stand_on, stores, task};
 use tidegate::Error;
-use tidegate::api::{Acceptance, Definition, Resolution, Resource};
+use tidegate::api::{Acceptance, Definition, Repaired, Resolution, Resource};
 use tidegate::clock::ManualClock;
 use tidegate::model::{
     Beginning, ElementInstanceKey, Ending, InstanceKey, Modification, Place, Plan, Rejection, SubStatus,
@@ -693,5 +693,210 @@ async fn an_incident_is_resolved_with_corrected_variables_as_one_step() {
         let at = |event: &str| events.iter().position(|found| found == event).unwrap();
         assert_eq!(at("IncidentResolved"), at("VariablesSet") + 1);
         assert_eq!(stand.audited().await, ["IncidentResolveRequested"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_180_a_version_that_is_not_deployed_is_tried_on_what_is_in_flight() {
+    let stand = stand().await;
+    let line = |tasks: &[&str]| {
+        let tasks: Vec<(&str, String)> = tasks.iter().map(|id| (*id, task(id, id, &[]))).collect();
+        support::line("p", &tasks)
+    };
+    stand.deploy(line(&["a", "b"])).await;
+    let in_a = stand.start("p", "{}").await.instance;
+    let in_b = stand.start("p", "{}").await.instance;
+    while stand.runtime.instance(in_b).await.unwrap().tokens[0].element_id != "b" {
+        let job = stand.job("a").await;
+        let none = Variables::new();
+        if job.instance == in_b {
+            stand
+                .runtime
+                .complete_job(job.job, &job.lease_token, none)
+                .await
+                .unwrap();
+        }
+    }
+    let check = async |file: Resource, mapping| {
+        let tenant = tidegate::api::DEFAULT_TENANT;
+        let page = Page::first(100);
+        stand
+            .runtime
+            .check_migration_to_file(file, None, tenant, mapping, page)
+            .await
+    };
+    let found = check(line(&["a", "c"]), BTreeMap::new()).await.unwrap();
+    assert_eq!(
+        (found.definition_key, found.version, found.can_change),
+        (None, 2, 1)
+    );
+    let stuck: Vec<_> = found.obstructed.iter().map(|stuck| stuck.instance_key).collect();
+    assert_eq!(stuck, [in_b]);
+    let found = check(line(&["a", "c"]), mapping(&[("b", "c")])).await.unwrap();
+    assert_eq!(found.can_change, 2);
+    let plan = |instance| {
+        stand
+            .runtime
+            .plan_migration_to_file(instance, line(&["a", "c"]), BTreeMap::new())
+    };
+    assert!(plan(in_a).await.is_ok());
+    assert_eq!(reasons(plan(in_b).await), ["unmapped-element b"]);
+    // A file that could not be deployed says why, and none of it has left anything.
+    let broken = process(
+        "p",
+        r#"<bpmn:startEvent id="s"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="x"/>"#,
+    );
+    assert!(matches!(
+        check(broken, BTreeMap::new()).await,
+        Err(Error::NotDeployable(_))
+    ));
+    let other = process("other", r#"<bpmn:startEvent id="start"/>"#);
+    let refused = stand
+        .runtime
+        .plan_migration_to_file(in_a, other, BTreeMap::new())
+        .await;
+    assert_eq!(refused.unwrap_err().code(), "process-not-in-file");
+    let versions = stand
+        .runtime
+        .definitions(Default::default(), Page::first(10))
+        .await
+        .unwrap();
+    assert_eq!(versions.len(), 1);
+    assert_eq!(stand.runtime.instance(in_a).await.unwrap().row.version, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_migration_overtook_is_an_incident_or_looks_for_another_taker() {
+    for (store, _folder) in stores() {
+        let stand = stand_on(store, ManualClock::new(BEGINNING), |b| b).await;
+        stand.deploy(first_version()).await;
+        stand.deploy(second_version()).await;
+        let instance = stand.start("p", r#"{"key": "k"}"#).await.instance;
+        stand.idle().await;
+        let request = tidegate::SuspendRequest::by("ada");
+        stand.runtime.suspend(instance, request).await.unwrap();
+        // All of it fits the version that it has now, and waits behind the change to one without these elements.
+        let moved = stand
+            .runtime
+            .migrate(instance, &version(1), BTreeMap::new(), None, "ada")
+            .await
+            .unwrap();
+        assert!(matches!(moved.acceptance, Acceptance::Queued(_)));
+        let published = stand.publish("go", "k", "{}").await;
+        assert_eq!(published.deferred_for, [instance]);
+        let modification = Modification {
+            variables: Variables::new(),
+            end: Vec::new(),
+            begin: vec![before("told")],
+        };
+        let repaired = stand
+            .runtime
+            .modify(instance, modification, None, "bob")
+            .await
+            .unwrap();
+        assert!(matches!(repaired.acceptance, Acceptance::Queued(_)));
+        let fine = Variables::parse(r#"{"fine": true}"#).unwrap();
+        let set = stand.runtime.set_variables(instance, fine, "bob").await.unwrap();
+        assert!(matches!(set, Acceptance::Queued(_)));
+        stand
+            .runtime
+            .resume_instance(instance, None, "ada")
+            .await
+            .unwrap();
+
+        let incident = stand.incident().await;
+        assert_eq!(
+            (incident.code.as_str(), incident.instance),
+            ("stimulus-refused", instance)
+        );
+        assert!(
+            incident.message.contains("bob") && incident.message.contains("told"),
+            "{}",
+            incident.message
+        );
+        support::eventually("the queue is empty", async || {
+            stand.store.queue().unwrap().depth == 0
+        })
+        .await;
+        let detail = stand.runtime.instance(instance).await.unwrap();
+        assert_eq!(detail.row.version, 1);
+        assert_eq!(detail.variables.get("fine").unwrap().text(), "true");
+        assert_eq!(stand.times(instance, "MessageCorrelated news").await, 0);
+        let taker = stand.start("p", r#"{"key": "k"}"#).await.instance;
+        support::eventually("another takes it", async || {
+            stand.times(taker, "ElementCompleted told").await == 1
+        })
+        .await;
+        stand.runtime.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_and_a_message_race_a_migration_and_nothing_of_it_is_lost() {
+    const ROUNDS: usize = 40;
+    for (store, _folder) in stores() {
+        let stand = std::sync::Arc::new(stand_on(store, ManualClock::new(BEGINNING), |b| b).await);
+        stand.deploy(first_version()).await;
+        stand.deploy(second_version()).await;
+        for round in 0..ROUNDS {
+            let variables = format!(r#"{{"key": "{round}"}}"#);
+            let instance = stand.start("p", &variables).await.instance;
+            let (mover, repairer) = (stand.clone(), stand.clone());
+            let migrate = tokio::spawn(async move {
+                let to = version(1);
+                mover
+                    .runtime
+                    .migrate(instance, &to, BTreeMap::new(), None, "ada")
+                    .await
+            });
+            let repair = tokio::spawn(async move {
+                let modification = Modification {
+                    variables: Variables::new(),
+                    end: Vec::new(),
+                    begin: vec![before("told")],
+                };
+                repairer.runtime.modify(instance, modification, None, "bob").await
+            });
+            stand.publish("go", &round.to_string(), "{}").await;
+            migrate.await.unwrap().unwrap();
+            let repaired = repair.await.unwrap();
+            stand.until(instance, |detail| detail.row.version == 1).await;
+            stand.idle().await;
+            support::eventually("the queue is empty", async || {
+                stand.store.queue().unwrap().depth == 0
+            })
+            .await;
+            let filter = tidegate::store::IncidentFilter {
+                instance: Some(instance),
+                ..Default::default()
+            };
+            let incidents = stand
+                .runtime
+                .incidents(filter, Page::first(10))
+                .await
+                .unwrap()
+                .len();
+            let correlated = stand.times(instance, "MessageCorrelated news").await;
+            let told = stand.times(instance, "ElementCompleted told").await;
+            match repaired {
+                Ok(Repaired { acceptance, .. }) => {
+                    let is_told = acceptance == Acceptance::Done;
+                    assert_eq!(told + incidents, correlated + 1, "round {round}");
+                    assert!(!is_told || incidents == 0, "round {round}");
+                }
+                Err(refused) => {
+                    assert!(matches!(refused, Error::Rejected(_)), "{refused}");
+                    assert_eq!((told, incidents), (correlated, 0), "round {round}");
+                }
+            }
+            if correlated == 0 {
+                let taker = stand.start("p", &variables).await.instance;
+                support::eventually("another takes it", async || {
+                    stand.times(taker, "MessageCorrelated news").await == 1
+                })
+                .await;
+            }
+        }
+        stand.runtime.close().await;
     }
 }

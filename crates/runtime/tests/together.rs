@@ -123,7 +123,7 @@ async fn a_process_that_calls_itself_for_ever_comes_to_rest_with_an_incident() {
             .await
             .unwrap();
         if let [incident] = incidents.as_slice() {
-            assert!(incident.message.contains("100 levels"), "{}", incident.message);
+            assert!(incident.message.contains("1000 levels"), "{}", incident.message);
             break;
         }
         tokio::task::yield_now().await;
@@ -131,10 +131,10 @@ async fn a_process_that_calls_itself_for_ever_comes_to_rest_with_an_incident() {
     stand.idle().await;
     let all = stand
         .runtime
-        .instances(Default::default(), Page::first(1_000))
+        .instances(Default::default(), Page::first(2_000))
         .await
         .unwrap();
-    assert_eq!(all.len(), 101);
+    assert_eq!(all.len(), 1_001);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -105,6 +105,10 @@ impl Shell {
             Error::UserTaskClaimed { .. } | Error::StaleLease(_) | Error::SourceNotPaused(_) => {
                 refused(StatusCode::CONFLICT)
             }
+            Error::Invalid {
+                code: "instance-not-ended",
+                ..
+            } => refused(StatusCode::CONFLICT),
             Error::InstanceLive(instance) => refused(StatusCode::CONFLICT).member("instanceKey", instance),
             Error::InstanceForgotten(instance) => refused(StatusCode::GONE).member("instanceKey", instance),
             Error::TooManyInstances { limit, .. } => refused(StatusCode::CONFLICT).member("limit", limit),

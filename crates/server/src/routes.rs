@@ -156,17 +156,17 @@ pub fn table() -> Vec<Route> {
             instance_control::why,
         )
         .of(Keyed::Instance),
-        post("/process-instances/forget", InstancesWrite, forget::forget),
-        get("/process-instances/export", InstancesRead, forget::export),
+        post("/process-instances/forget", InstancesWrite, forget::forget).in_tenant(),
+        get("/process-instances/export", InstancesRead, forget::export).in_tenant(),
         get("/process-settings/{name}", DefinitionsRead, settings::show).in_tenant(),
         put("/process-settings/{name}", DefinitionsWrite, settings::set).in_tenant(),
-        post("/batches", InstancesWrite, batches::create),
-        get("/batches", InstancesRead, batches::list),
-        get("/batches/{key}", InstancesRead, batches::one),
-        get("/batches/{key}/items", InstancesRead, batches::items),
-        post("/batches/{key}/pause", InstancesWrite, batches::pause),
-        post("/batches/{key}/resume", InstancesWrite, batches::resume),
-        post("/batches/{key}/cancel", InstancesWrite, batches::cancel),
+        post("/batches", InstancesWrite, batches::create).in_tenant(),
+        get("/batches", InstancesRead, batches::list).in_tenant(),
+        get("/batches/{key}", InstancesRead, batches::one).of(Keyed::Batch),
+        get("/batches/{key}/items", InstancesRead, batches::items).of(Keyed::Batch),
+        post("/batches/{key}/pause", InstancesWrite, batches::pause).of(Keyed::Batch),
+        post("/batches/{key}/resume", InstancesWrite, batches::resume).of(Keyed::Batch),
+        post("/batches/{key}/cancel", InstancesWrite, batches::cancel).of(Keyed::Batch),
         post(
             "/process-instances/{key}/modification",
             InstancesWrite,
@@ -179,6 +179,18 @@ pub fn table() -> Vec<Route> {
             repair::migrate,
         )
         .of(Keyed::Instance),
+        post(
+            "/process-instances/{key}/restart",
+            InstancesWrite,
+            repair::restart,
+        )
+        .of(Keyed::Instance),
+        post(
+            "/process-definitions/migration-check",
+            InstancesRead,
+            repair::check_migration_to_file,
+        )
+        .in_tenant(),
         post(
             "/process-definitions/{key}/migration-check",
             InstancesRead,

@@ -141,6 +141,12 @@ fn body_of(path: &str, tenant: &str, mark: &str, holding: &Holding) -> Value {
         "/jobs/activate" => {
             json!({ "type": "pay", "worker": "w", "maxJobs": 9, "leaseMs": 1, "tenantId": tenant })
         }
+        "/process-instances/forget" => json!({ "instanceKeys": [holding.instance] }),
+        "/batches" => json!({ "verb": "cancel", "selection": { "tenantId": tenant, "processId": pay } }),
+        "/process-definitions/migration-check" => {
+            let content = bpmn(&pay, &around("<task id=\"work\" />"));
+            json!({ "resource": { "content": content }, "tenantId": tenant })
+        }
         "/jobs/{key}/complete" => json!({ "leaseToken": holding.job }),
         "/jobs/{key}/fail" => json!({ "leaseToken": holding.job, "message": "m" }),
         "/jobs/{key}/error" => json!({ "leaseToken": holding.job, "code": "c" }),
@@ -227,7 +233,9 @@ async fn case_192_on_every_route_what_another_tenant_has_is_not_there() {
                     .as_array()
                     .is_some_and(|items| items.iter().all(is_own_item));
                 let is_state = ["/shells", "/admin/workflow-runtime/status"].contains(&path.as_str());
-                let is_own = path == "/identity" || (path == "/deployments" && query.is_empty());
+                let is_own = path == "/identity"
+                    || (["/deployments", "/process-instances/export"].contains(&path.as_str())
+                        && query.is_empty());
                 let is_refused = match path.contains("{key}") || told["items"].is_null() {
                     true => [404, 403].contains(&status.as_u16()),
                     false => false,
@@ -239,8 +247,8 @@ async fn case_192_on_every_route_what_another_tenant_has_is_not_there() {
                     "{route} answers {status} {text}"
                 );
             }
-            // Dead letters and batches are of the whole runtime: a bound caller is refused, whatever the key.
-            let is_whole = path.starts_with("/dead-letters") || path.starts_with("/batches");
+            // Dead letters are of the whole runtime: a bound caller is refused, whatever the key.
+            let is_whole = path.starts_with("/dead-letters");
             if path.contains("{key}") && !is_whole {
                 let foreign = ask(
                     &server,
@@ -362,6 +370,85 @@ async fn case_192_a_bound_caller_has_the_whole_of_its_own_tenant() {
         let (status, told) = ask(&server, BOUND, &method, &path, &body).await;
         assert!(status.is_success(), "{method} {path}: {status} {told}");
     }
+}
+
+#[tokio::test]
+async fn case_192_a_bound_caller_exports_forgets_and_does_many_in_its_own_tenant_alone() {
+    let server = server().await;
+    let of_a = holding(&server, "a", SECRET).await;
+    holding(&server, "b", "own-of-b").await;
+    let (_, of_all) = server.post("/batches", json!({ "verb": "retry" })).await;
+    let selection = json!({ "tenantId": "a" });
+    let (_, foreign) = server
+        .post("/batches", json!({ "verb": "retry", "selection": selection }))
+        .await;
+    let own = async |method: Method, path: &str, body: Value| ask(&server, BOUND, &method, path, &body).await;
+
+    // What it asks for without a tenant is for its own.
+    let (status, made) = own(Method::POST, "/batches", json!({ "verb": "cancel" })).await;
+    assert_eq!(
+        (status.as_u16(), &made["selection"]["tenantId"]),
+        (202, &json!("b"))
+    );
+    let path = format!("/batches/{}", made["batchKey"].as_str().unwrap());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let over = loop {
+        let (status, batch) = own(Method::GET, &path, Value::Null).await;
+        assert_eq!(status, 200, "{batch}");
+        if batch["state"] == "completed" {
+            break batch;
+        }
+        assert!(std::time::Instant::now() < deadline, "{batch}");
+    };
+    assert!(over["counts"]["done"].as_u64().unwrap() > 0);
+    let (_, live) = server.get("/process-instances?tenantId=a&status=running").await;
+    assert!(
+        !live["items"].as_array().unwrap().is_empty(),
+        "those of others go on"
+    );
+    let (_, live) = server.get("/process-instances?tenantId=b&status=running").await;
+    assert!(live["items"].as_array().unwrap().is_empty());
+    let (_, listed) = own(Method::GET, "/batches?limit=1", Value::Null).await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&listed["items"][0]["batchKey"], &listed["next"]),
+        (&made["batchKey"], &Value::Null)
+    );
+    for other in [&of_all, &foreign] {
+        let key = other["batchKey"].as_str().unwrap();
+        for verb in ["pause", "resume", "cancel"] {
+            let path = format!("/batches/{key}/{verb}");
+            let (status, told) = own(Method::POST, &path, json!({})).await;
+            assert_eq!((status.as_u16(), &told["code"]), (404, &json!("batch-not-found")));
+        }
+        let (status, _) = own(Method::GET, &format!("/batches/{key}/items"), Value::Null).await;
+        assert_eq!(status, 404);
+    }
+
+    let url = format!("{}/api/v1/process-instances/export", server.url);
+    let export = server.http.get(url).bearer_auth(BOUND).send().await.unwrap();
+    let export = export.text().await.unwrap();
+    assert!(export.contains("own-of-b") && !export.contains(SECRET));
+    let ended: Vec<Value> = export
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["type"] == "instance")
+        .map(|line| line["instanceKey"].clone())
+        .collect();
+    assert!(!ended.is_empty());
+    let mut with_foreign = ended.clone();
+    with_foreign.push(json!(of_a.instance));
+    let forget = |keys: &[Value]| json!({ "instanceKeys": keys });
+    let (status, told) = own(Method::POST, "/process-instances/forget", forget(&with_foreign)).await;
+    assert_eq!(
+        (status.as_u16(), &told["code"]),
+        (404, &json!("instance-not-found"))
+    );
+    let (status, gone) = own(Method::POST, "/process-instances/forget", forget(&ended)).await;
+    assert_eq!(status, 200, "{gone}");
+    assert_eq!(gone["forgotten"].as_array().unwrap().len(), ended.len());
+    let (_, left) = server.get("/process-instances?tenantId=b").await;
+    assert!(left["items"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]

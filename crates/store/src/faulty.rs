@@ -37,6 +37,8 @@ struct State {
     read_error: Option<(Option<&'static str>, Error)>,
     reads: BTreeMap<&'static str, u64>,
     is_held: bool,
+    /// So many batches are still written, if it is to die.
+    left_to_live: Option<u64>,
     answers_are_held: bool,
     reads_are_held: bool,
     held: VecDeque<Batch>,
@@ -84,6 +86,12 @@ impl FaultyStore {
         self.state.lock().is_held = true;
     }
 
+    /// So many batches more are written, and those that follow are taken and not answered, until [`FaultyStore::mend`]: to
+    /// who opens the inner store then, the process died in between.
+    pub fn die_after(&self, batches: u64) {
+        self.state.lock().left_to_live = Some(batches);
+    }
+
     /// Batches are written and not answered, until [`FaultyStore::mend`].
     pub fn hold_answers(&self) {
         self.state.lock().answers_are_held = true;
@@ -96,7 +104,11 @@ impl FaultyStore {
 
     /// Everything works again; batches that were held are handed on in their order, and answers are given in theirs.
     pub fn mend(&self) {
-        self.state.lock().answers_are_held = false;
+        {
+            let mut state = self.state.lock();
+            state.answers_are_held = false;
+            state.left_to_live = None;
+        }
         loop {
             let answer = self.late.lock().pop_front();
             match answer {
@@ -162,10 +174,12 @@ impl Store for FaultyStore {
     fn submit(&self, mut batch: Batch) {
         let fault = {
             let mut state = self.state.lock();
+            state.is_held |= state.left_to_live == Some(0);
             if state.is_held {
                 state.held.push_back(batch);
                 return;
             }
+            state.left_to_live = state.left_to_live.map(|left| left - 1);
             if state.answers_are_held {
                 let (late, done) = (self.late.clone(), batch.done);
                 batch.done = Box::new(move |results| {

@@ -132,6 +132,8 @@ pub enum Verb {
     Retry,
     /// Forget those that have ended.
     Forget,
+    /// Change instances to another version of their process.
+    Migrate,
 }
 
 #[derive(Debug, Args)]
@@ -147,6 +149,12 @@ pub struct BatchStart {
     /// Of `forget`: let the journals stay readable.
     #[arg(long)]
     pub keep_journal: bool,
+    /// Of `migrate`: the key of the definition that they change to.
+    #[arg(long, value_name = "KEY", required_if_eq("verb", "migrate"))]
+    pub to: Option<String>,
+    /// Of `migrate`: an element or flow of today and its id there. What is not named keeps its id.
+    #[arg(long = "map", value_name = "ID=ID", value_parser = super::repair::pair)]
+    pub mapping: Vec<(String, String)>,
     /// Why; kept in the history and the audit.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

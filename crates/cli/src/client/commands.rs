@@ -72,6 +72,7 @@ pub async fn run(command: ClientCommand) -> Result<(), Failure> {
         ClientCommand::SetVariables(call) => repair::set_variables(call).await,
         ClientCommand::Modify(call) => repair::modify(*call).await,
         ClientCommand::Migrate(call) => repair::migrate(call).await,
+        ClientCommand::Restart(call) => repair::restart(*call).await,
         ClientCommand::MigrationCheck(call) => repair::migration_check(call).await,
         ClientCommand::Tasks(call) => {
             let answer = Client::new(&call.connection)?.get(&["user-tasks"], &[]).await?;

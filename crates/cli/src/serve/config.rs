@@ -334,6 +334,7 @@ fn options(read: &mut Reader, host_grace: Option<Duration>, store: &str, namespa
             ],
             before.held_timers,
         ),
+        deepest_call: read.number("deepest-call").unwrap_or(before.deepest_call),
         quarantine_after: read.number("quarantine-after").unwrap_or(before.quarantine_after),
         retention: retention(read),
     }

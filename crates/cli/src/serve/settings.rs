@@ -169,6 +169,11 @@ pub const SETTINGS: &[Setting] = &[
         "Timers of a suspended instance `keep-running`, or `stand-still` [default: keep-running]",
     ),
     setting(
+        "deepest-call",
+        "NUMBER",
+        "How many levels deep processes may call each other [default: 1000]",
+    ),
+    setting(
         "quarantine-after",
         "NUMBER",
         "Crashes in a row until an instance's work is set aside [default: 3]",
@@ -221,7 +226,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// What a shell may have of its own: everything that concerns the runtime and not the host.
-const OF_SHELLS: [&str; 29] = [
+const OF_SHELLS: [&str; 30] = [
     "store",
     "namespace",
     "demo",
@@ -243,6 +248,7 @@ const OF_SHELLS: [&str; 29] = [
     "expiry-under-pause",
     "cancel-patience",
     "held-timers",
+    "deepest-call",
     "quarantine-after",
     "retention",
     "retention-count",

@@ -29,6 +29,7 @@ impl<'a> Turn<'a> {
         }
         match kind {
             CommandKind::Start { element, variables } => self.start(element, variables),
+            CommandKind::StartAt { begin, variables } => self.start_at(begin, variables),
             CommandKind::CompleteJob { job, variables } => {
                 let element = self.open_job(job)?.element;
                 self.event(Event::JobCompleted {

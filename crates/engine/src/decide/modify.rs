@@ -58,13 +58,10 @@ impl Turn<'_> {
             begin,
         } = modification;
         let mut draft = Draft::default();
+        self.not_too_many(&mut draft, end.len() + begin.len());
         if self.instance.phase == Phase::New {
             let message = "the instance was accepted and has not begun; wait until it runs".to_owned();
             draft.refuse("not-started", None, None, message);
-        }
-        if end.len() + begin.len() > MOST_PLACES {
-            let message = format!("at most {MOST_PLACES} places can be named at once; send several requests");
-            draft.refuse("too-many-places", None, None, message);
         }
         if !draft.obstacles.is_empty() {
             return Err(Rejection::Obstructed(draft.obstacles));
@@ -77,17 +74,59 @@ impl Turn<'_> {
             self.begin_one(&mut draft, beginning);
         }
         self.end_what_is_empty(&mut draft);
+        self.has_room(&mut draft);
+        if !draft.obstacles.is_empty() {
+            return Err(Rejection::Obstructed(draft.obstacles));
+        }
+        self.carry_out(draft, variables);
+        Ok(())
+    }
+
+    /// Begins in the middle.
+    pub(crate) fn start_at(&mut self, begin: Vec<Beginning>, variables: Variables) -> Result<(), Rejection> {
+        if self.instance.phase != Phase::New {
+            return Err(Rejection::AlreadyStarted);
+        }
+        if begin.is_empty() {
+            return Err(Rejection::NoStart);
+        }
+        let mut draft = Draft::default();
+        self.not_too_many(&mut draft, begin.len());
+        if draft.obstacles.is_empty() {
+            for beginning in begin {
+                self.begin_one(&mut draft, beginning);
+            }
+            self.has_room(&mut draft);
+        }
+        if !draft.obstacles.is_empty() {
+            return Err(Rejection::Obstructed(draft.obstacles));
+        }
+        self.event(Event::InstanceStarted {
+            element: None,
+            variables,
+        });
+        if !self.definition.listeners.is_empty() {
+            self.then(Step::Listen(ElementInstanceKey::ROOT));
+        }
+        self.out.events.extend(draft.events);
+        self.out.follow_ups.extend(draft.steps);
+        Ok(())
+    }
+
+    fn not_too_many(&self, draft: &mut Draft, places: usize) {
+        if places > MOST_PLACES {
+            let message = format!("at most {MOST_PLACES} places can be named at once; send several requests");
+            draft.refuse("too-many-places", None, None, message);
+        }
+    }
+
+    fn has_room(&self, draft: &mut Draft) {
         let room = self.definition.limits.live_elements;
         let begun = draft.events.len();
         if self.instance.elements.len() - draft.gone.len() + begun > room {
             let message = format!("more than {room} element instances would be alive; begin fewer");
             draft.refuse("too-many-elements", None, None, message);
         }
-        if !draft.obstacles.is_empty() {
-            return Err(Rejection::Obstructed(draft.obstacles));
-        }
-        self.carry_out(draft, variables);
-        Ok(())
     }
 
     fn carry_out(&mut self, draft: Draft, variables: Variables) {

@@ -1,7 +1,7 @@
 //! What a batch does to each instance: one row a verb.
 
 use serde::{Deserialize, Serialize};
-use tidegate_model::{Cancellation, Cause, Hold, HoldScope, InstanceKey, Stimulus, SubStatus};
+use tidegate_model::{Cancellation, Cause, Hold, HoldScope, InstanceKey, Migration, Stimulus, SubStatus};
 use tidegate_store::{ErrorKind, IncidentFilter, InstanceRow, Page};
 use tokio::sync::oneshot;
 
@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::forget::{JournalFate, MOST, forget, with_called};
 use crate::owner::{CancelOrder, HoldOrder, Message, MoveOrder, ReleaseOrder};
 
-use super::{Batch, Doing};
+use crate::runtime::try_migration;
+
+use super::{Batch, BatchMigration, Doing};
 
 /// A verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,8 @@ pub enum Verb {
     Retry,
     /// Forgets them, with those they called.
     Forget,
+    /// Changes them to another version of their process.
+    Migrate,
 }
 
 /// What a verb is like.
@@ -81,6 +85,12 @@ const ROWS: &[Row] = &[
         word: "forget",
         is_for_live: false,
         idle: |row| (!has_ended(row)).then_some(Idle::Failed("it has not ended")),
+    },
+    Row {
+        verb: Verb::Migrate,
+        word: "migrate",
+        is_for_live: true,
+        idle: |row| has_ended(row).then_some(Idle::Unchanged("it has ended")),
     },
 ];
 
@@ -171,6 +181,7 @@ pub(super) enum Begun {
     Holding(oneshot::Receiver<Result<InstanceRow, Error>>),
     /// With the revision of before: one that was not held keeps it.
     Releasing(oneshot::Receiver<Result<InstanceRow, Error>>, u64),
+    Migrating(oneshot::Receiver<Result<Acceptance, Error>>),
     Retrying(Vec<oneshot::Receiver<Result<Acceptance, Error>>>),
     Forgetting(InstanceKey),
 }
@@ -192,6 +203,9 @@ impl Doing<'_> {
             }
             None => {}
         }
+        if let Some(migration) = &batch.migration {
+            return self.migrate(batch, migration, &row).await;
+        }
         if batch.dry_run {
             return Ok(Begun::Told((ItemOutcome::WouldBeDone, None)));
         }
@@ -201,6 +215,10 @@ impl Doing<'_> {
             Verb::Resume => Ok(self.release(batch, &row)),
             Verb::Retry => self.retry(batch, instance).await,
             Verb::Forget => Ok(Begun::Forgetting(instance)),
+            Verb::Migrate => {
+                let why = "it is not said to which definition";
+                Ok(Begun::Told((ItemOutcome::Failed, Some(why.to_owned()))))
+            }
         }
     }
 
@@ -213,6 +231,7 @@ impl Doing<'_> {
                 reason: batch.reason.clone(),
                 is_unheard: false,
                 patience_ms: None,
+                caller: None,
             },
             // The batch has its own.
             audit: None,
@@ -253,6 +272,47 @@ impl Doing<'_> {
         let (reply, answer) = oneshot::channel();
         self.owners.send(row.key, Message::Release(order, reply));
         Begun::Releasing(answer, row.revision)
+    }
+
+    /// Tries it on what is stored first: so every reason against it is told, and a dry run is as good as the other.
+    async fn migrate(
+        &self,
+        batch: &Batch,
+        migration: &BatchMigration,
+        row: &InstanceRow,
+    ) -> Result<Begun, Error> {
+        let instance = row.key;
+        if row.definition == migration.definition_key {
+            let why = format!("it has version {} already", row.version);
+            return Ok(Begun::Told((ItemOutcome::Unchanged, Some(why))));
+        }
+        let migration = Migration {
+            definition: migration.definition_key,
+            mapping: migration.mapping.clone(),
+        };
+        match try_migration(self.shared, instance, &migration).await {
+            Ok(_) if batch.dry_run => return Ok(Begun::Told((ItemOutcome::WouldBeDone, None))),
+            Ok(_) => {}
+            Err(error) if is_of_the_runtime(&error) => return Err(error),
+            Err(error) => return Ok(Begun::Told((ItemOutcome::Failed, Some(error.to_string())))),
+        }
+        let order = Box::new(MoveOrder {
+            stimulus: Stimulus::Migrate {
+                instance,
+                migration,
+                cause: Cause::Operator {
+                    actor: batch.actor.clone(),
+                    reason: batch.reason.clone(),
+                },
+            },
+            instance,
+            source: Some("queue"),
+            lease: None,
+            audit: None,
+        });
+        let (reply, answer) = oneshot::channel();
+        self.owners.send(instance, Message::Move(order, reply));
+        Ok(Begun::Migrating(answer))
     }
 
     async fn retry(&self, batch: &Batch, instance: InstanceKey) -> Result<Begun, Error> {
@@ -304,6 +364,14 @@ impl Doing<'_> {
             Begun::Releasing(answer, before) => match answer.await {
                 Ok(Ok(row)) if row.revision == before => {
                     return Ok((ItemOutcome::Unchanged, Some("it is not held".to_owned())));
+                }
+                Ok(answer) => answer.map(drop),
+                Err(_) => Err(Error::Stopped),
+            },
+            Begun::Migrating(answer) => match answer.await {
+                Ok(Ok(Acceptance::Queued(_))) => {
+                    let why = "it is accepted, and happens when the instance goes on";
+                    return Ok((ItemOutcome::Done, Some(why.to_owned())));
                 }
                 Ok(answer) => answer.map(drop),
                 Err(_) => Err(Error::Stopped),

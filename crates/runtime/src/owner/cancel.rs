@@ -54,11 +54,7 @@ impl Owner {
         }
         let before = resident.row.sub_status;
         let asked = resident.instance.cancellation().cloned();
-        let cause = Cause::Operator {
-            actor: order.cancellation.actor.clone(),
-            reason: order.cancellation.reason.clone(),
-        };
-        if let Err(rejection) = self.ask_to_end(key, order.cancellation, cause) {
+        if let Err(rejection) = self.ask_to_end(key, order.cancellation) {
             let _ = reply.send(Err(rejection.into()));
             self.rest_if_settled(key);
             return;
@@ -83,8 +79,8 @@ impl Owner {
         &mut self,
         key: InstanceKey,
         cancellation: Cancellation,
-        cause: Cause,
     ) -> Result<(), Rejection> {
+        let cause = cancellation.cause();
         let patience = match cancellation.patience_ms {
             Some(ms) => Duration::from_millis(ms),
             None => self.shared.options.cancel_patience,
@@ -143,10 +139,7 @@ impl Owner {
         else {
             return;
         };
-        let cause = Cause::Operator {
-            actor: cancellation.actor.clone(),
-            reason: cancellation.reason.clone(),
-        };
+        let cause = cancellation.cause();
         let kind = CommandKind::ContinueCancel {
             most: AT_A_TIME,
             running: resident.running.iter().map(|running| running.job).collect(),

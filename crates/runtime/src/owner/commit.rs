@@ -480,17 +480,25 @@ impl Owner {
     /// Goes on with an instance that stands still: its commit failed, or its recovery met a closed gate.
     pub(super) fn go_on(&mut self, key: InstanceKey) {
         let (done, _) = oneshot::channel();
-        match self.shared.store.instance(key) {
+        let found = match self.residents.get(&key) {
+            // In memory it may be ahead of what is stored: let go, and that is not told yet.
+            Some(resident) if resident.left.is_some() => Ok(Some(resident.sub_status(false))),
+            Some(_) | None => {
+                let row = self.shared.store.instance(key);
+                row.map(|row| row.map(|row| row.sub_status))
+            }
+        };
+        match found {
             // That starts nothing.
-            Ok(Some(row)) if row.sub_status == SubStatus::Cancelling => {
+            Ok(Some(SubStatus::Cancelling)) => {
                 self.dropped.remove(&key);
                 self.recovering.remove(&key);
                 self.resume_cancel(key);
             }
-            Ok(Some(row)) if !self.shared.gate.read().is_accepting() && is_under_way(row.sub_status) => {
+            Ok(Some(found)) if !self.shared.gate.read().is_accepting() && is_under_way(found) => {
                 self.held_recoveries.push(key);
             }
-            Ok(Some(row)) if is_under_way(row.sub_status) => self.enter(key, done),
+            Ok(Some(found)) if is_under_way(found) => self.enter(key, done),
             Ok(_) => {
                 self.dropped.remove(&key);
                 self.recovering.remove(&key);

@@ -14,8 +14,6 @@ use super::pending::Domain;
 use super::resident::Resident;
 use super::start::{new_row, stimulus_row};
 
-/// A call deeper than this is refused: a process that calls itself would never end.
-const DEEPEST_CALL: u32 = 100;
 /// The source of what instances emit.
 const SOURCE: Option<&str> = Some("queue");
 
@@ -73,9 +71,10 @@ impl Emitted<'_> {
     /// The called instance with its start, or the news that there is none.
     pub(super) fn start_child(&mut self, caller: &Resident, child: Child) {
         let row = &caller.row;
-        let found = match row.depth >= DEEPEST_CALL {
+        let deepest = self.shared.options.deepest_call;
+        let found = match row.depth >= deepest {
             true => Err(format!(
-                "the call is {DEEPEST_CALL} levels deep; does the process call itself for ever?"
+                "the call is {deepest} levels deep, and more are not allowed; does the process call itself for ever?"
             )),
             false => find(self.shared, &caller.loaded, &child),
         };
@@ -107,6 +106,7 @@ impl Emitted<'_> {
             cause: Cause::Parent {
                 instance: row.key.get(),
             },
+            begin: None,
         };
         self.writes.push(Write::CreateInstance {
             row: Box::new(new),

@@ -295,6 +295,7 @@ impl Owner {
                 element: Some(element),
                 variables: variables.clone(),
                 cause: cause.clone(),
+                begin: None,
             };
             let queued = stimulus_row(&Domain::Instance(key), Some("http.api"), &stimulus, now);
             commit.writes.push(Write::CreateInstance {

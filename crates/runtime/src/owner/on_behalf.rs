@@ -2,7 +2,7 @@
 //! being cancelled: stimuli that need no permit, since they end or hold what is there. They are worked off beside the line,
 //! in their own order, also while the gate is closed.
 
-use tidegate_model::{Cancellation, Cause, InstanceKey, Stimulus};
+use tidegate_model::{Cancellation, InstanceKey, Stimulus};
 use tidegate_store::{Expect, StimulusRow, Write};
 
 use crate::error::Error;
@@ -94,11 +94,9 @@ impl Owner {
                     reason: None,
                     is_unheard: !is_awaited,
                     patience_ms,
+                    caller: Some(parent.get()),
                 };
-                let cause = Cause::Parent {
-                    instance: parent.get(),
-                };
-                self.ask_to_end(key, cancellation, cause)
+                self.ask_to_end(key, cancellation)
             }
             Stimulus::HoldChild { hold, .. } => self.put_on_hold(key, hold),
             Stimulus::ReleaseChild { origins, cause, .. } => self.end_holds(key, origins, cause),

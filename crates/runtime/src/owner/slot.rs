@@ -48,6 +48,7 @@ impl Owner {
                 reason: Some("replaced by a newer start: the number of live instances is limited".to_owned()),
                 is_unheard: false,
                 patience_ms: None,
+                caller: None,
             },
             audit: None,
         });

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use tidegate_engine::Instance;
 use tidegate_model::{
-    Command, CommandKind, ElementIndex, InstanceKey, Stimulus, SubStatus, Timestamp, Variables,
+    Beginning, Cause, Command, CommandKind, ElementIndex, InstanceKey, Stimulus, SubStatus, Timestamp,
+    Variables,
 };
-use tidegate_store::{Expect, InstanceRow, StimulusRow, Write};
+use tidegate_store::{AuditRow, Expect, InstanceRow, StimulusRow, Write};
 
 use crate::api::Started;
 use crate::definitions::Loaded;
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::gate::Entering;
 use crate::shared::Counters;
 
-use super::commit::{Answer, Prepared, client, instance_of, problem_of, started};
+use super::commit::{Answer, Prepared, instance_of, problem_of, started};
 use super::pending::Domain;
 use super::resident::Resident;
 use super::{Owner, Reply};
@@ -28,7 +29,12 @@ pub(crate) struct StartOrder {
     pub(crate) idempotency_key: Option<String>,
     /// Set to the instance's key as soon as it is known, when the caller waits for the end.
     pub(crate) awaits_end: Option<Arc<OnceLock<InstanceKey>>>,
-    pub(crate) actor: String,
+    /// Who starts it, and why.
+    pub(crate) cause: Cause,
+    /// Where it begins, if that is not at a start event.
+    pub(crate) begin: Option<Vec<Beginning>>,
+    /// What the audit says of it, in the same commit; the instance's key is added.
+    pub(crate) audit: Option<AuditRow>,
     pub(crate) source: Option<&'static str>,
     /// Make it durable and no more, whatever the gate says.
     pub(crate) accept_only: bool,
@@ -84,13 +90,7 @@ impl Owner {
         let Ok(permit) = permit else {
             return self.accept_start(order, row, now, reply);
         };
-        let command = Command::new(
-            CommandKind::Start {
-                element: None,
-                variables: order.variables,
-            },
-            client(&order.actor),
-        );
+        let command = Command::new(start_command(None, order.begin, order.variables), order.cause);
         self.next_incarnation += 1;
         let mut resident = Resident::new(
             self.next_incarnation,
@@ -112,6 +112,9 @@ impl Owner {
         let Some(resident) = self.residents.get_mut(&key) else {
             return;
         };
+        if let Some(audit) = order.audit {
+            resident.take_along(of_new(audit, key));
+        }
         if let Some(entry) = &entry {
             remember(entry, key, now, &mut resident.expect, &mut resident.riders);
             self.starting.insert(entry.clone(), key);
@@ -188,7 +191,8 @@ impl Owner {
             definition: row.definition,
             element: None,
             variables: order.variables,
-            cause: client(&order.actor),
+            cause: order.cause,
+            begin: order.begin,
         };
         let queued = stimulus_row(&Domain::Instance(key), order.source, &stimulus, now);
         let mut expect = Vec::new();
@@ -199,6 +203,11 @@ impl Owner {
             },
             Write::AddStimulus(queued.clone()),
         ];
+        if let Some(audit) = order.audit {
+            let audit = of_new(audit, key);
+            crate::audit::log(&audit);
+            writes.push(Write::Audit(Box::new(audit)));
+        }
         let tenant = row.tenant.clone();
         let entry = order.idempotency_key.map(|key| idempotency_entry(&tenant, &key));
         if let Some(entry) = &entry {
@@ -272,6 +281,23 @@ impl Owner {
         self.pending.add_expected(row);
         Some(key)
     }
+}
+
+/// The first command of an instance.
+pub(crate) fn start_command(
+    element: Option<ElementIndex>,
+    begin: Option<Vec<Beginning>>,
+    variables: Variables,
+) -> CommandKind {
+    match begin {
+        Some(begin) => CommandKind::StartAt { begin, variables },
+        None => CommandKind::Start { element, variables },
+    }
+}
+
+fn of_new(mut audit: AuditRow, key: InstanceKey) -> AuditRow {
+    audit.after = Some(format!("instance {key}"));
+    audit
 }
 
 pub(super) fn new_row(

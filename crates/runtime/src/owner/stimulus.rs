@@ -12,7 +12,7 @@ use crate::shared::Counters;
 
 use super::commit::{Answer, Prepared, problem_of};
 use super::pending::{Domain, Item};
-use super::start::stimulus_row;
+use super::start::{start_command, stimulus_row};
 use super::{Owner, ROOM, Reply};
 
 /// A fresh stimulus for one instance.
@@ -353,10 +353,11 @@ impl Owner {
                 element,
                 variables,
                 cause,
+                begin,
                 ..
             } => (
                 instance,
-                Command::new(CommandKind::Start { element, variables }, cause),
+                Command::new(start_command(element, begin, variables), cause),
             ),
             Stimulus::Deliver {
                 message,

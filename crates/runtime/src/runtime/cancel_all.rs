@@ -112,6 +112,7 @@ impl Runtime {
                     reason: Some(reason.to_owned()),
                     is_unheard: false,
                     patience_ms: u64::try_from(patience.as_millis()).ok(),
+                    caller: None,
                 },
                 audit: None,
             });

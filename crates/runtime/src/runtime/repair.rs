@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_engine::{Change, rehearse, rehearse_migration};
+use tidegate_engine::{Change, Definition as DefinitionGraph, rehearse, rehearse_migration};
 use tidegate_model::{
-    Cause, CommandKind, ElementInstanceKey, IncidentKey, InstanceKey, Migration, Modification, Plan,
-    Rejection, Stimulus, Variables,
+    Cause, CommandKind, DefinitionKey, Diagnostic, ElementInstanceKey, IncidentKey, InstanceKey, Migration,
+    Modification, Plan, Rejection, Stimulus, Variables,
 };
 use tidegate_store::{AuditRow, InstanceFilter, Page};
 
 use super::Runtime;
-use crate::api::{Acceptance, Definition, MigrationCheck, Obstructed, Repaired, Resolution};
+use crate::api::{Acceptance, Definition, MigrationCheck, Obstructed, Repaired, Resolution, Resource};
 use crate::builder::blocking;
-use crate::definitions::Loaded;
+use crate::definitions::{Loaded, compile};
 use crate::error::Error;
 use crate::query::{Read, read_instance};
 use crate::shared::Shared;
@@ -144,7 +144,7 @@ impl Runtime {
     ) -> Result<Plan, Error> {
         let read = read(self.shared(), instance).await?;
         let new = self.target(&read, to).await?;
-        self.rehearse(read, &new, mapping).await
+        rehearse_change(self.shared(), read, &Target::of(&new), mapping).await
     }
 
     /// Changes an instance to another version of its process, newer or older. `mapping` gives for ids of elements and flows
@@ -165,7 +165,8 @@ impl Runtime {
         let mut audit = self.repair_audit("InstanceMigrationRequested", instance, actor, reason.clone());
         audit.before = Some(format!("version {}", read.row.version));
         audit.after = Some(format!("version {}", new.row.version));
-        let plan = self.rehearse(read, &new, mapping.clone()).await?;
+        let target = Target::of(&new);
+        let plan = rehearse_change(self.shared(), read, &target, mapping.clone()).await?;
         let stimulus = Stimulus::Migrate {
             instance,
             migration: Migration {
@@ -191,15 +192,101 @@ impl Runtime {
         page: Page,
     ) -> Result<MigrationCheck, Error> {
         let new = self.find(to, tenant).await?;
+        self.check_against(&Target::of(&new), mapping, page).await
+    }
+
+    /// As [`Runtime::check_migration`], for a version that is not deployed: the process of this id in `file`.
+    ///
+    /// # Errors
+    /// [`Error::NotDeployable`] with everything that is wrong with the file; no such process in it; a failing store.
+    pub async fn check_migration_to_file(
+        &self,
+        file: Resource,
+        process_id: Option<&str>,
+        tenant: &str,
+        mapping: BTreeMap<String, String>,
+        page: Page,
+    ) -> Result<MigrationCheck, Error> {
+        let target = self.not_deployed(file, process_id, tenant).await?;
+        self.check_against(&target, mapping, page).await
+    }
+
+    /// What changing to a version that is not deployed would do: the process in `file`. Changes nothing.
+    ///
+    /// # Errors
+    /// As for [`Runtime::plan_migration`]; [`Error::NotDeployable`].
+    pub async fn plan_migration_to_file(
+        &self,
+        instance: InstanceKey,
+        file: Resource,
+        mapping: BTreeMap<String, String>,
+    ) -> Result<Plan, Error> {
+        let read = read(self.shared(), instance).await?;
+        let process_id = read.row.process_id.to_string();
+        let tenant = read.row.tenant.clone();
+        let target = self.not_deployed(file, Some(&process_id), &tenant).await?;
+        rehearse_change(self.shared(), read, &target, mapping).await
+    }
+
+    /// The process of a file as the next version of it.
+    async fn not_deployed(
+        &self,
+        file: Resource,
+        process_id: Option<&str>,
+        tenant: &str,
+    ) -> Result<Target, Error> {
+        let (shared, name) = (self.shared().clone(), file.name.clone());
+        let read =
+            crate::tasks::blocking(move || compile(&file.name, &file.bytes, &shared.definitions.options));
+        let compiled = read.await.map_err(|_| Error::Stopped)?;
+        if compiled.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(Error::NotDeployable(compiled.diagnostics));
+        }
+        let is_wanted = |id: &str| process_id.is_none_or(|wanted| wanted == id);
+        let mut found = compiled.definitions.into_iter();
+        let mut found = found
+            .by_ref()
+            .filter(|definition| is_wanted(definition.process_id()));
+        let (definition, others) = (found.next(), found.count());
+        let refuse = |message| {
+            Err(Error::Invalid {
+                code: "process-not-in-file",
+                message,
+            })
+        };
+        let definition = match (definition, process_id) {
+            (Some(definition), _) if others == 0 => definition,
+            (Some(_), _) => return refuse(format!("`{name}` has several processes; say which, by its id")),
+            (None, Some(id)) => return refuse(format!("`{name}` has no executable process `{id}`")),
+            (None, None) => return refuse(format!("`{name}` has no executable process")),
+        };
+        let id = definition.process_id().to_string();
+        let (store, of_tenant, of_process) = (self.shared().store.clone(), tenant.to_owned(), id.clone());
+        let highest = blocking(move || store.highest_version(&of_process, &of_tenant)).await?;
+        Ok(Target {
+            key: NOT_DEPLOYED,
+            version: highest + 1,
+            process_id: id,
+            tenant: tenant.to_owned(),
+            definition,
+        })
+    }
+
+    async fn check_against(
+        &self,
+        new: &Target,
+        mapping: BTreeMap<String, String>,
+        page: Page,
+    ) -> Result<MigrationCheck, Error> {
         let filter = InstanceFilter {
-            process_id: Some(new.row.process_id.to_string()),
-            tenant: Some(new.row.tenant.to_string()),
+            process_id: Some(new.process_id.clone()),
+            tenant: Some(new.tenant.clone()),
             ..InstanceFilter::running()
         };
         let rows = self.instances(filter, page).await?;
         let mut check = MigrationCheck {
-            definition_key: new.row.key,
-            version: new.row.version,
+            definition_key: (new.key != NOT_DEPLOYED).then_some(new.key),
+            version: new.version,
             next: (rows.len() == page.limit)
                 .then(|| rows.last().map(|row| row.key))
                 .flatten(),
@@ -208,7 +295,7 @@ impl Runtime {
             obstructed: Vec::new(),
         };
         for row in rows {
-            if row.definition == new.row.key {
+            if row.definition == new.key {
                 check.there_already += 1;
                 continue;
             }
@@ -218,7 +305,7 @@ impl Runtime {
                 Err(Error::NoSuchInstance(_)) => continue,
                 Err(error) => return Err(error),
             };
-            match self.rehearse(read, &new, mapping.clone()).await {
+            match rehearse_change(self.shared(), read, new, mapping.clone()).await {
                 Ok(_) => check.can_change += 1,
                 Err(Error::Rejected(Rejection::Obstructed(reasons))) => check.obstructed.push(Obstructed {
                     instance_key: row.key,
@@ -253,30 +340,6 @@ impl Runtime {
         Ok(new)
     }
 
-    async fn rehearse(
-        &self,
-        read: Read,
-        new: &Arc<Loaded>,
-        mapping: BTreeMap<String, String>,
-    ) -> Result<Plan, Error> {
-        let (new, now) = (new.clone(), self.shared().now());
-        let planned = rehearsed(move || {
-            let migration = Migration {
-                definition: new.row.key,
-                mapping,
-            };
-            let change = Change {
-                old: &read.loaded.definition,
-                from: read.row.definition,
-                new: &new.definition,
-                migration: &migration,
-                cause: Cause::Engine,
-            };
-            rehearse_migration(&change, &read.instance, now)
-        });
-        Ok(planned.await??)
-    }
-
     fn repair_audit(
         &self,
         action: &str,
@@ -289,6 +352,72 @@ impl Runtime {
         audit.scope = "instance".to_owned();
         audit
     }
+}
+
+/// What an instance changes to.
+struct Target {
+    key: DefinitionKey,
+    version: u32,
+    process_id: String,
+    tenant: String,
+    definition: Arc<DefinitionGraph>,
+}
+
+/// The key of a definition that is not deployed.
+const NOT_DEPLOYED: DefinitionKey = DefinitionKey(0);
+
+impl Target {
+    fn of(loaded: &Loaded) -> Self {
+        Self {
+            key: loaded.row.key,
+            version: loaded.row.version,
+            process_id: loaded.row.process_id.to_string(),
+            tenant: loaded.row.tenant.to_string(),
+            definition: loaded.definition.clone(),
+        }
+    }
+}
+
+/// Tries a change of version on an instance as it is stored.
+///
+/// # Errors
+/// Unknown or ended instance; no such definition; it would be refused: every reason; a failing store.
+pub(crate) async fn try_migration(
+    shared: &Arc<Shared>,
+    instance: InstanceKey,
+    migration: &Migration,
+) -> Result<Plan, Error> {
+    let read = read(shared, instance).await?;
+    let (of, key) = (shared.clone(), migration.definition);
+    let found = blocking(move || of.definitions.get(&*of.store, key)).await?;
+    let new = found
+        .filter(|new| !new.row.is_deleted)
+        .ok_or(Error::NoSuchDefinition(key))?;
+    rehearse_change(shared, read, &Target::of(&new), migration.mapping.clone()).await
+}
+
+async fn rehearse_change(
+    shared: &Shared,
+    read: Read,
+    new: &Target,
+    mapping: BTreeMap<String, String>,
+) -> Result<Plan, Error> {
+    let (key, definition, now) = (new.key, new.definition.clone(), shared.now());
+    let planned = rehearsed(move || {
+        let migration = Migration {
+            definition: key,
+            mapping,
+        };
+        let change = Change {
+            old: &read.loaded.definition,
+            from: read.row.definition,
+            new: &definition,
+            migration: &migration,
+            cause: Cause::Engine,
+        };
+        rehearse_migration(&change, &read.instance, now)
+    });
+    Ok(planned.await??)
 }
 
 async fn read(shared: &Arc<Shared>, key: InstanceKey) -> Result<Read, Error> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tidegate_model::InstanceKey;
+use tidegate_model::{Cause, InstanceKey};
 
 use super::Runtime;
 use crate::api::{DEFAULT_TENANT, Definition, StartRequest, Started};
@@ -49,7 +49,9 @@ impl Runtime {
             business_key: request.business_key,
             idempotency_key: request.idempotency_key,
             awaits_end: known.clone(),
-            actor: request.actor,
+            cause: Cause::Client { actor: request.actor },
+            begin: None,
+            audit: None,
             source: request.source,
             accept_only,
         };
@@ -103,7 +105,7 @@ impl Runtime {
         }
     }
 
-    pub(super) async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
+    pub(crate) async fn find(&self, definition: &Definition, tenant: &str) -> Result<Arc<Loaded>, Error> {
         let definitions = &self.shared().definitions;
         match definition {
             Definition::Latest(process_id) => {

@@ -413,8 +413,7 @@ async fn case_127_a_huge_instance_is_cancelled_in_chunks_while_others_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_127_a_deep_instance_is_cancelled() {
-    // As deep as the reader of files lets it be.
-    const DEEP: usize = 100;
+    const DEEP: usize = 1_000;
     let stand = stand().await;
     let mut body = format!(
         r#"<startEvent id="s0"/>{}<sequenceFlow id="f0" sourceRef="s0" targetRef="w"/>"#,
@@ -430,6 +429,73 @@ async fn case_127_a_deep_instance_is_cancelled() {
     stand.until(key, |d| d.tokens.len() == DEEP).await;
     cancelled(&stand, key).await;
     assert_eq!(stand.times(key, "ElementTerminated w").await, 1);
+    assert_eq!(stand.times(key, "ElementTerminated p1").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_127_a_thousand_calls_inside_each_other_are_cancelled_while_others_go_on() {
+    const DEEP: usize = 1_000;
+    let stand = stand().await;
+    // It calls itself for ever: as deep as calls may be, that is an incident.
+    let body = format!(r#"<startEvent id="s"/>{}<endEvent id="e"/>"#, call("c", "again"));
+    stand.deploy(model("again", "", &body, "s>c>e")).await;
+    stand
+        .deploy(line("quick", &[("t", task("t", "demo.noop", &[]))]))
+        .await;
+    let root = stand.start("again", "{}").await.instance;
+    let incident = stand.incident().await;
+    stand.idle().await;
+    let rows = async || {
+        let filter = tidegate::store::InstanceFilter {
+            process_id: Some("again".to_owned()),
+            ..Default::default()
+        };
+        let page = Page::first(2 * DEEP);
+        stand.runtime.instances(filter, page).await.unwrap()
+    };
+    let before = rows().await;
+    assert_eq!(before.len(), DEEP + 1);
+    let deepest = before.iter().find(|row| row.key == incident.instance).unwrap();
+    assert_eq!(deepest.depth as usize, DEEP);
+
+    let asked = stand.runtime.ask_to_cancel(root, &within(LONG)).await.unwrap();
+    assert_eq!(
+        asked.sub_status,
+        SubStatus::Cancelling,
+        "the answer does not wait for it"
+    );
+    stand.run("quick", "{}").await;
+    let ended = stand.runtime.wait(root, 3 * LONG).await.unwrap();
+    assert_eq!(ended.sub_status, SubStatus::Cancelled);
+    for (before, after) in before.iter().zip(rows().await) {
+        assert_eq!((before.key, after.sub_status), (after.key, SubStatus::Cancelled));
+        let commits = after.revision - before.revision;
+        assert!(commits <= 4, "{commits} commits for one level");
+    }
+    assert!(
+        stand
+            .runtime
+            .incidents(Default::default(), Page::first(1))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_127_how_deep_calls_may_be_is_set() {
+    let few = tidegate::Options {
+        deepest_call: 3,
+        ..tidegate::Options::default()
+    };
+    let stand = crate::support::stand_with(|builder| builder.options(few)).await;
+    let body = format!(r#"<startEvent id="s"/>{}<endEvent id="e"/>"#, call("c", "again"));
+    stand.deploy(model("again", "", &body, "s>c>e")).await;
+    stand.start("again", "{}").await;
+    let incident = stand.incident().await;
+    assert!(incident.message.contains("3 levels deep"), "{}", incident.message);
+    stand.idle().await;
+    assert_eq!(stand.listed(SubStatus::Suspended).await.len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,8 +154,8 @@ pub const ROWS: &[Row] = &[
             ("ElementCompleted e", 1),
         ]),
     ),
-    runs("z15", Run::Incident("c", "100 levels")),
-    runs("z16", Run::Incident("c", "100 levels")),
+    runs("z15", Run::Incident("c", "1000 levels")),
+    runs("z16", Run::Incident("c", "1000 levels")),
     runs("z17", Run::Rests),
     Row {
         file: "z18",

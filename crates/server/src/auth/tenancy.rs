@@ -44,6 +44,8 @@ pub enum Keyed {
     UserTask,
     /// An incident.
     Incident,
+    /// A batch.
+    Batch,
 }
 
 impl Keyed {
@@ -57,6 +59,7 @@ impl Keyed {
             Self::Job => read::<ElementInstanceKey>(key).map(Subject::Job),
             Self::UserTask => read::<ElementInstanceKey>(key).map(Subject::UserTask),
             Self::Incident => read::<IncidentKey>(key).map(Subject::Incident),
+            Self::Batch => read::<u64>(key).map(Subject::Batch),
         }
     }
 }
@@ -118,8 +121,8 @@ impl FromRequestParts<App> for Tenants {
 }
 
 impl Tenants {
-    /// True if the caller is bound to some.
-    pub(crate) fn are_bounds(&self) -> bool {
+    /// True if the caller is bound to some tenants.
+    pub(crate) fn is_bound(&self) -> bool {
         self.0.is_some()
     }
 

@@ -5,9 +5,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate::batch::{Batch, BatchRequest, ItemOutcome, Selection, Verb};
+use tidegate::batch::{Batch, BatchMigration, BatchRequest, ItemOutcome, Selection, Verb};
 use tidegate::model::InstanceKey;
 
+use crate::auth::Tenants;
 use crate::cursor::Paging;
 use crate::extract::{Actor, Key, Query, Shell, name, reason, to_the_end};
 use crate::{Problem, body};
@@ -22,12 +23,14 @@ pub(super) struct Create {
     dry_run: bool,
     #[serde(default)]
     keep_journal: bool,
+    migration: Option<BatchMigration>,
     reason: Option<String>,
 }
 
 pub(super) async fn create(
     shell: Shell,
     Actor(actor): Actor,
+    tenants: Tenants,
     body::Body(create): body::Body<Create>,
 ) -> Result<Response, Problem> {
     let Some(verb) = Verb::from_word(&create.verb) else {
@@ -43,12 +46,16 @@ pub(super) async fn create(
     let mut selection = create.selection;
     selection.process_id = name("processId", selection.process_id)?;
     selection.business_key = name("businessKey", selection.business_key)?;
-    selection.tenant_id = name("tenantId", selection.tenant_id)?;
+    selection.tenant_id = tenants.followed(name("tenantId", selection.tenant_id)?)?;
+    let migration = create.migration.map(|migration| {
+        super::repair::checked(migration.mapping).map(|mapping| BatchMigration { mapping, ..migration })
+    });
     let request = BatchRequest {
         verb,
         selection,
         dry_run: create.dry_run,
         keeps_journal: create.keep_journal,
+        migration: migration.transpose()?,
         reason: reason(create.reason)?,
         actor: actor.to_string(),
     };
@@ -65,10 +72,30 @@ pub(super) struct Parameters {
     after: Option<String>,
 }
 
-pub(super) async fn list(shell: Shell, Query(query): Query<Parameters>) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    shell: Shell,
+    tenants: Tenants,
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let batches = shell.0.batches(paging.page()).await;
-    let batches = batches.map_err(|error| shell.problem(error))?;
+    let mut page = paging.page();
+    let mut batches = Vec::new();
+    // A bound caller's page is filled from as many of the store's as it takes.
+    loop {
+        let found = shell.0.batches(page).await;
+        let found = found.map_err(|error| shell.problem(error))?;
+        let is_last = found.len() < page.limit;
+        page.after = found.last().map(|batch| batch.batch_key);
+        let is_own = |batch: &Batch| match &batch.selection.tenant_id {
+            Some(tenant) => tenants.knows(tenant),
+            None => !tenants.is_bound(),
+        };
+        batches.extend(found.into_iter().filter(is_own));
+        if is_last || batches.len() >= paging.fetch() {
+            break;
+        }
+    }
+    batches.truncate(paging.fetch());
     Ok(paging.answer(batches, |batch| batch.batch_key, view))
 }
 

@@ -8,14 +8,17 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate::Error;
-use tidegate::api::{Acceptance, Definition, Repaired, Resolution};
+use tidegate::api::{Acceptance, DEFAULT_TENANT, Definition, Repaired, Resolution, Resource};
 use tidegate::model::{
     Beginning, DefinitionKey, ElementInstanceKey, Ending, IncidentKey, InstanceKey, Modification, Place,
     Plan, Variables,
 };
 
+use tidegate::restart::{RestartRequest, Restarted};
+
+use crate::auth::Tenants;
 use crate::cursor::Paging;
-use crate::extract::{Actor, Key, Query, Shell, name, reason, required};
+use crate::extract::{Actor, Key, Query, Shell, name, reason, required, to_the_end};
 use crate::{Problem, body, views};
 
 /// Entries of a mapping: more than any model has elements.
@@ -107,6 +110,29 @@ pub(super) struct Modify {
     dry_run: bool,
 }
 
+/// Where something begins.
+fn beginnings(activate: Vec<Activate>) -> Result<Vec<Beginning>, Problem> {
+    let begin = activate.into_iter().map(|activate| {
+        let place = match (activate.element_id, activate.after_element_id, activate.flow_id) {
+            (Some(id), None, None) => Place::Before(required("elementId", id)?),
+            (None, Some(id), None) => Place::After(required("afterElementId", id)?),
+            (None, None, Some(id)) => Place::Flow(required("flowId", id)?),
+            _ => {
+                return Err(Problem::bad_request(
+                    "invalid-request",
+                    "each of `activate` names one place: `elementId`, `afterElementId` or `flowId`",
+                ));
+            }
+        };
+        Ok(Beginning {
+            place,
+            scope: activate.scope_key,
+            variables: activate.variables,
+        })
+    });
+    begin.collect()
+}
+
 impl Modify {
     fn modification(self) -> Result<Modification, Problem> {
         let end = self.terminate.into_iter().map(|terminate| {
@@ -120,25 +146,7 @@ impl Modify {
             }
         });
         let end = end.collect::<Result<Vec<_>, _>>()?;
-        let begin = self.activate.into_iter().map(|activate| {
-            let place = match (activate.element_id, activate.after_element_id, activate.flow_id) {
-                (Some(id), None, None) => Place::Before(required("elementId", id)?),
-                (None, Some(id), None) => Place::After(required("afterElementId", id)?),
-                (None, None, Some(id)) => Place::Flow(required("flowId", id)?),
-                _ => {
-                    return Err(Problem::bad_request(
-                        "invalid-request",
-                        "each of `activate` names one place: `elementId`, `afterElementId` or `flowId`",
-                    ));
-                }
-            };
-            Ok(Beginning {
-                place,
-                scope: activate.scope_key,
-                variables: activate.variables,
-            })
-        });
-        let begin = begin.collect::<Result<Vec<_>, _>>()?;
+        let begin = beginnings(self.activate)?;
         if end.is_empty() && begin.is_empty() {
             return Err(Problem::bad_request(
                 "invalid-request",
@@ -180,9 +188,29 @@ pub(super) struct Migrate {
     version: Option<u32>,
     #[serde(default)]
     mapping: BTreeMap<String, String>,
+    /// A version that is not deployed: for a dry run.
+    resource: Option<File>,
     reason: Option<String>,
     #[serde(default)]
     dry_run: bool,
+}
+
+/// A file in a request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<String>,
+    content: String,
+}
+
+impl File {
+    fn resource(self) -> Result<Resource, Problem> {
+        let file = self.name.unwrap_or_else(|| "process.bpmn".to_owned());
+        Ok(Resource {
+            name: required("name", file)?,
+            bytes: self.content.into_bytes(),
+        })
+    }
 }
 
 impl Migrate {
@@ -211,7 +239,7 @@ impl Migrate {
     }
 }
 
-fn checked(mapping: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problem> {
+pub(super) fn checked(mapping: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problem> {
     if mapping.len() > MAX_MAPPING {
         let detail = format!("`mapping` has more than {MAX_MAPPING} entries");
         return Err(Problem::bad_request("invalid-request", detail));
@@ -230,6 +258,23 @@ pub(super) async fn migrate(
     body::Optional(migrate): body::Optional<Migrate>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let reason = reason(migrate.reason.clone())?;
+    let mut migrate = migrate;
+    if let Some(file) = migrate.resource.take() {
+        let is_alone =
+            migrate.definition_key.is_none() && migrate.process_id.is_none() && migrate.version.is_none();
+        if !migrate.dry_run || !is_alone {
+            return Err(Problem::bad_request(
+                "invalid-request",
+                "`resource` is a version that is not deployed: it goes with `dryRun`, and with no `definitionKey`, `processId` or `version`",
+            ));
+        }
+        let mapping = checked(migrate.mapping)?;
+        let plan = shell
+            .0
+            .plan_migration_to_file(key, file.resource()?, mapping)
+            .await;
+        return plan.map(planned).map_err(|error| shell.problem(error));
+    }
     let to = migrate.target(&shell, key).await?;
     let (dry_run, mapping) = (migrate.dry_run, checked(migrate.mapping)?);
     if dry_run {
@@ -268,6 +313,85 @@ pub(super) async fn check_migration(
     found
         .map(|check| Json(json!(check)))
         .map_err(|error| shell.problem(error))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CheckFile {
+    resource: File,
+    process_id: Option<String>,
+    tenant_id: Option<String>,
+    #[serde(default)]
+    mapping: BTreeMap<String, String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+/// As [`check_migration`], for a version that is not deployed.
+pub(super) async fn check_migration_to_file(
+    shell: Shell,
+    tenants: Tenants,
+    body::Body(check): body::Body<CheckFile>,
+) -> Result<Json<Value>, Problem> {
+    let paging = Paging::of(check.limit, check.after.as_deref())?;
+    let tenant = tenants.one(name("tenantId", check.tenant_id)?)?;
+    let tenant = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+    let process_id = name("processId", check.process_id)?;
+    let (file, mapping) = (check.resource.resource()?, checked(check.mapping)?);
+    let found = shell
+        .0
+        .check_migration_to_file(file, process_id.as_deref(), &tenant, mapping, paging.page())
+        .await;
+    found
+        .map(|check| Json(json!(check)))
+        .map_err(|error| shell.problem(error))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Restart {
+    #[serde(default)]
+    activate: Vec<Activate>,
+    #[serde(default)]
+    variables: Variables,
+    definition_key: Option<DefinitionKey>,
+    reason: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Another instance goes on where a finished one is to be done again.
+pub(super) async fn restart(
+    shell: Shell,
+    Actor(actor): Actor,
+    Key(key): Key<InstanceKey>,
+    body::Optional(restart): body::Optional<Restart>,
+) -> Result<Response, Problem> {
+    let request = RestartRequest {
+        instance: key,
+        begin: beginnings(restart.activate)?,
+        variables: restart.variables,
+        definition: restart.definition_key.map(Definition::Key),
+        reason: reason(restart.reason)?,
+        actor: actor.to_string(),
+    };
+    if restart.dry_run {
+        let plan = shell.0.plan_restart(request).await;
+        return plan
+            .map(|plan| Json(json!({ "plan": plan })).into_response())
+            .map_err(|error| shell.problem(error));
+    }
+    let runtime = shell.0.clone();
+    let done = to_the_end(async move { runtime.restart(request).await }).await?;
+    let Restarted { started, plan } = done.map_err(|error| shell.problem(error))?;
+    let status = match started.accepted {
+        Some(_) => StatusCode::ACCEPTED,
+        None => StatusCode::OK,
+    };
+    let mut view = json!(views::Started::of(started));
+    view["restartOf"] = json!(key);
+    view["plan"] = json!(plan);
+    Ok((status, Json(view)).into_response())
 }
 
 fn planned(plan: Plan) -> (StatusCode, Json<Value>) {

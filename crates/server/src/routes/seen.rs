@@ -28,7 +28,7 @@ const OF_ALL_TENANTS: [&str; 4] = [
 impl Seen {
     /// The status for callers of these tenants.
     pub(super) fn by(tenants: &Tenants, status: RuntimeStatus) -> Self {
-        if !tenants.are_bounds() {
+        if !tenants.is_bound() {
             return Self::Whole(Box::new(status));
         }
         let mut seen = serde_json::to_value(status).unwrap_or_default();

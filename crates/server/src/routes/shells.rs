@@ -37,7 +37,7 @@ pub(super) async fn list(State(app): State<App>, Caller(caller): Caller, tenants
     let shells = app.host.shells().into_iter();
     let known = shells.filter(|shell| caller.knows(shell.id()));
     let mut items = join_all(known.map(view)).await;
-    if tenants.are_bounds() {
+    if tenants.is_bound() {
         for item in &mut items {
             for name in OF_ALL_TENANTS {
                 item[name] = Value::Null;

@@ -110,9 +110,18 @@ fn start_body(start: BatchStart) -> Value {
         Verb::Resume => "resume",
         Verb::Retry => "retry",
         Verb::Forget => "forget",
+        Verb::Migrate => "migrate",
     };
     let words = |words: String| -> Value { words.split(',').map(|word| Value::from(word.trim())).collect() };
     let matching = start.matching;
+    let mapping: Map<String, Value> = start
+        .mapping
+        .into_iter()
+        .map(|(from, to)| (from, to.into()))
+        .collect();
+    let migration = start
+        .to
+        .map(|key| json!({ "definitionKey": key, "mapping": mapping }));
     let selection = body([
         ("subStatuses", matching.sub_status.map(words)),
         ("processId", matching.process_id.map(Value::from)),
@@ -129,6 +138,7 @@ fn start_body(start: BatchStart) -> Value {
         ("selection", Some(selection)),
         ("dryRun", start.dry_run.then_some(Value::from(true))),
         ("keepJournal", start.keep_journal.then_some(Value::from(true))),
+        ("migration", migration),
         ("reason", start.reason.map(Value::from)),
     ])
 }

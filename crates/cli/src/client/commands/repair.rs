@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{body, show, variables};
-use crate::args::{Call, Migrate, MigrationCheck, Modify, Resolve, SetVariables};
+use crate::args::{Call, Migrate, MigrationCheck, Modify, Resolve, Restart, SetVariables};
 use crate::client::http::{Client, Failure};
 use crate::client::print::{cell, fields};
 use crate::terminal;
@@ -44,13 +44,10 @@ pub async fn modify(call: Call<Modify>) -> Result<(), Failure> {
         let is_key = what.bytes().all(|byte| byte.is_ascii_digit());
         json!({ if is_key { "elementInstanceKey" } else { "elementId" }: what })
     });
-    let places = |name: &'static str, ids: Vec<String>| ids.into_iter().map(move |id| json!({ name: id }));
-    let begins = places("elementId", request.activate)
-        .chain(places("afterElementId", request.after))
-        .chain(places("flowId", request.flow));
+    let begins = places(request.activate, request.after, request.flow);
     let request_body = body([
         ("terminate", Some(ends.collect())),
-        ("activate", Some(begins.collect())),
+        ("activate", Some(begins)),
         ("variables", variables(request.variables)),
         ("reason", request.how.reason.map(Value::from)),
         ("dryRun", Some(request.how.dry_run.into())),
@@ -64,11 +61,63 @@ pub async fn modify(call: Call<Modify>) -> Result<(), Failure> {
     })
 }
 
+/// Where something begins, as the API has it.
+fn places(before: Vec<String>, after: Vec<String>, flows: Vec<String>) -> Value {
+    let named = |name: &'static str, ids: Vec<String>| ids.into_iter().map(move |id| json!({ name: id }));
+    named("elementId", before)
+        .chain(named("afterElementId", after))
+        .chain(named("flowId", flows))
+        .collect()
+}
+
+pub async fn restart(call: Call<Restart>) -> Result<(), Failure> {
+    let request = call.request;
+    let request_body = body([
+        (
+            "activate",
+            Some(places(request.activate, request.after, request.flow)),
+        ),
+        ("variables", variables(request.variables)),
+        ("definitionKey", request.definition_key.map(Value::from)),
+        ("reason", request.how.reason.map(Value::from)),
+        ("dryRun", Some(request.how.dry_run.into())),
+    ]);
+    let path = ["process-instances", &request.key, "restart"];
+    let answer = Client::new(&call.connection)?
+        .post(&path, &request_body, Duration::ZERO)
+        .await?;
+    show(call.connection.output, &answer, |value| {
+        lines(&value["plan"]);
+        match request.how.dry_run {
+            true => terminal::line("nothing was changed"),
+            false => fields(
+                value,
+                [
+                    ("instance", "instanceKey"),
+                    ("version", "version"),
+                    ("is", "subStatus"),
+                ],
+            ),
+        }
+    })
+}
+
+/// A file as the API takes it in a request.
+fn resource(file: Option<std::path::PathBuf>) -> Result<Option<Value>, Failure> {
+    let Some(path) = file else { return Ok(None) };
+    let shown = path.display();
+    let content = std::fs::read_to_string(&path);
+    let content = content.map_err(|error| Failure::Other(format!("`{shown}` cannot be read: {error}")))?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Some(json!({ "name": name, "content": content })))
+}
+
 pub async fn migrate(call: Call<Migrate>) -> Result<(), Failure> {
     let request = call.request;
     let request_body = body([
         ("version", request.to.map(Value::from)),
         ("mapping", Some(mapping(request.mapping))),
+        ("resource", resource(request.file)?),
         ("reason", request.how.reason.map(Value::from)),
         ("dryRun", Some(request.how.dry_run.into())),
     ]);
@@ -86,8 +135,13 @@ pub async fn migration_check(call: Call<MigrationCheck>) -> Result<(), Failure> 
     let request_body = body([
         ("mapping", Some(mapping(request.mapping))),
         ("limit", Some(request.limit.into())),
+        ("resource", resource(request.file)?),
+        ("processId", request.process_id.map(Value::from)),
+        ("tenantId", request.tenant_id.map(Value::from)),
     ]);
-    let path = ["process-definitions", &request.key, "migration-check"];
+    let mut path = vec!["process-definitions"];
+    path.extend(request.key.as_deref());
+    path.push("migration-check");
     let answer = Client::new(&call.connection)?
         .post(&path, &request_body, Duration::ZERO)
         .await?;
@@ -119,7 +173,14 @@ fn mapping(pairs: Vec<(String, String)>) -> Value {
 
 /// A plan as lines of a verb and what it is about.
 fn plan(value: &Value, is_dry: bool) {
-    let plan = &value["plan"];
+    lines(&value["plan"]);
+    match is_dry {
+        true => terminal::line("nothing was changed"),
+        false => super::work::advanced(value),
+    }
+}
+
+fn lines(plan: &Value) {
     let verbs = [
         ("ends", "ended"),
         ("begins", "started"),
@@ -150,9 +211,5 @@ fn plan(value: &Value, is_dry: bool) {
     }
     if !plan["ends"].is_null() {
         terminal::line(&format!("the instance ends: {}", cell(plan, "ends")));
-    }
-    match is_dry {
-        true => terminal::line("nothing was changed"),
-        false => super::work::advanced(value),
     }
 }
