@@ -5,6 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use support::simulated::{ms, simulated};
 use support::{
     BEGINNING, Stand, eventually, faulty, jobs, line, message, slow, stand, stand_on, stores, task,
     unreachable, waits_for_message, waits_for_timer,
@@ -206,6 +207,40 @@ async fn b06_what_fails_again_and_again_is_put_aside_and_replayed_once() {
             .count(),
         1
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b06_what_failed_rests_for_a_second_before_it_is_tried_or_put_aside_again() {
+    let (_pace, _stepping) = simulated();
+    let (stand, store, poison) = poisoned().await;
+    let letters = async || stand.runtime.dead_letters(Page::first(10)).await.unwrap().len();
+    stand.runtime.resume("op").await.unwrap();
+    tokio::time::sleep(ms(999)).await;
+    assert_eq!((store.failed(), letters().await), (1, 0));
+    // Now it cannot be put aside either.
+    let broken = Error::new(ErrorKind::Internal, "this one cannot be written");
+    store.fail_commits(move |commit| {
+        let is_bad = |write: &Write| match write {
+            Write::UpdateInstance(update) => update.key == poison,
+            Write::AddDeadLetter(_) => true,
+            _ => false,
+        };
+        commit.writes.iter().any(is_bad).then(|| broken.clone())
+    });
+    tokio::time::sleep(ms(2)).await;
+    assert_eq!(
+        (store.failed(), letters().await),
+        (3, 0),
+        "its last attempt, and the letter"
+    );
+    tokio::time::sleep(ms(998)).await;
+    assert_eq!(store.failed(), 3);
+    tokio::time::sleep(ms(2)).await;
+    assert_eq!(store.failed(), 5);
+    store.mend();
+    tokio::time::sleep(ms(1_000)).await;
+    assert_eq!(letters().await, 0, "what works again is not put aside");
+    stand.runtime.wait(poison, Duration::from_secs(20)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,6 +56,11 @@ impl TestSource {
         self
     }
 
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)
     }
