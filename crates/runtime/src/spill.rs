@@ -35,7 +35,7 @@ pub(crate) fn write(path: &Path, records: &[Spilled]) -> std::io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    match std::path::absolute(path)?.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
     }
