@@ -152,5 +152,9 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 9]).unwrap();
         assert_eq!(read(&path).unwrap(), spilled[..1]);
+        assert!(
+            read(&path.join("beneath a file")).is_err(),
+            "a file that cannot be read is not an empty one"
+        );
     }
 }

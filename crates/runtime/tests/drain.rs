@@ -541,6 +541,40 @@ async fn d23_what_the_store_did_not_take_is_spilled_and_becomes_the_mark() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d23_the_spill_file_stays_until_each_of_its_marks_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spill");
+    let spill = || Options {
+        spill: Some(path.clone()),
+        ..strictly(Duration::from_millis(10))
+    };
+    let store = faulty();
+    let stand = on(store.clone(), spill()).await;
+    stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
+    let first = stand.start("slow", "{}").await.instance;
+    let second = stand.start("slow", "{}").await.instance;
+    store.fail_all(unreachable());
+    assert_eq!(stand.runtime.drain(STOP).await.persistence_failure_count, 2);
+    store.mend();
+    // The mark of one of them fails again.
+    let is_of = move |write: &Write| matches!(write, Write::UpdateInstance(update) if update.key == second && update.sub_status == SubStatus::Interrupted);
+    store.fail_commits(move |commit| commit.writes.iter().any(is_of).then(unreachable));
+    let next = on(store.clone(), spill()).await;
+    assert!(path.exists());
+    next.until(second, |d| d.row.attempts == 1).await;
+    assert_eq!(interruptions(&next, first).await.len(), 1);
+    store.mend();
+    let last = on(store, spill()).await;
+    assert!(!path.exists());
+    assert_eq!(
+        interruptions(&last, first).await.len(),
+        1,
+        "what is marked is not marked again"
+    );
+    last.runtime.force_drain(None, "op").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d23_case_033_a_commit_that_fails_in_a_drain_is_tried_again_and_nothing_is_lost() {
     let store = faulty();
     let (held, go, runs) = Held::new();

@@ -7,12 +7,13 @@ use std::time::Duration;
 use support::log::Log;
 use support::simulated::{ms, simulated};
 use support::sources::{Does, TestSource};
-use support::{BEGINNING, Stand, faulty, slow, stand_on, stand_with, unreachable};
+use support::{BEGINNING, Stand, faulty, flow, line, process, slow, stand_on, stand_with, task, unreachable};
 use tidegate::Options;
 use tidegate::clock::ManualClock;
 use tidegate::model::SubStatus;
 use tidegate::plan::DrainPlan;
 use tidegate::status::{DrainOutcome, DrainResult, DrainTrigger, Fate};
+use tidegate::store::Write;
 
 const STOP: DrainTrigger = DrainTrigger::HostStopSignal;
 /// Cycles may run for a second, and half a second is kept for their outcomes.
@@ -206,6 +207,100 @@ async fn d23_case_033_a_commit_that_fails_in_a_drain_is_tried_again_every_25_ms_
     let outcome = drain.await.unwrap();
     assert_eq!(phases(&outcome), [ms(0), ms(1_000), ms(0), ms(400)]);
     assert_eq!(outcome.persistence_failure_count, 1);
+}
+
+/// Two tasks at once, of 300 and of 400 ms.
+fn two_at_once() -> tidegate::api::Resource {
+    let sleeps = |id, duration| task(id, "demo.sleep", &[("duration", duration)]);
+    let body = format!(
+        r#"<bpmn:startEvent id="s"/><bpmn:parallelGateway id="fork"/>{}{}{}{}{}"#,
+        sleeps("a", "PT0.3S"),
+        sleeps("b", "PT0.4S"),
+        flow("s", "fork"),
+        flow("fork", "a"),
+        flow("fork", "b"),
+    );
+    process("two", &body)
+}
+
+fn ends(write: &Write) -> bool {
+    matches!(write, Write::UpdateInstance(update) if update.sub_status.is_finished())
+}
+
+#[tokio::test(start_paused = true)]
+async fn d23_case_033_what_stands_on_a_commit_that_failed_is_tried_again_behind_it() {
+    let (_pace, _stepping) = simulated();
+    let store = faulty();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(strictly())
+    })
+    .await;
+    stand.deploy(two_at_once()).await;
+    let key = stand.start("two", "{}").await.instance;
+    let drain = begun(&stand).await;
+    // The first one fails, the second one was made to stand on it; both are told late.
+    store.hold_answers();
+    store.fail_commits(|commit| (!commit.writes.iter().any(ends)).then(unreachable));
+    tokio::time::sleep(ms(500)).await;
+    assert_eq!(store.failed(), 1);
+    store.mend();
+    let outcome = drain.await.unwrap();
+    assert_eq!(phases(&outcome), [ms(0), ms(525), ms(0), ms(0)]);
+    assert_eq!(outcome.overall_result, DrainResult::CompletedWithinDeadline);
+    assert_eq!(stand.listed(SubStatus::Finished).await, [key]);
+    for job in ["JobCompleted a", "JobCompleted b"] {
+        assert_eq!(stand.times(key, job).await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_of_a_generation_that_lost_the_store_does_not_try_again() {
+    let (_pace, _stepping) = simulated();
+    let stand = stand_with(|b| b.options(strictly())).await;
+    stand.deploy(slow("slow", "demo.sleep", "PT0.5S")).await;
+    stand.start("slow", "{}").await;
+    let drain = begun(&stand).await;
+    stand.store.activate().unwrap();
+    let outcome = drain.await.unwrap();
+    assert_eq!(phases(&outcome), [ms(0), ms(500), ms(0), ms(0)]);
+    assert_eq!(
+        (outcome.persistence_failure_count, outcome.cycles[0].fate),
+        (1, Fate::PersistenceFailed)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c05_what_rests_and_waits_only_for_its_commit_at_the_deadline_is_not_cut() {
+    let (_pace, _stepping) = simulated();
+    let store = faulty();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(strictly())
+    })
+    .await;
+    let steps = [
+        ("work", task("work", "demo.sleep", &[("duration", "PT0.5S")])),
+        ("pay", task("pay", "pay", &[])),
+    ];
+    stand.deploy(line("pays", &steps)).await;
+    stand.deploy(slow("ends", "demo.sleep", "PT0.5S")).await;
+    let rests = stand.start("pays", "{}").await.instance;
+    let ends = stand.start("ends", "{}").await.instance;
+    let drain = begun(&stand).await;
+    store.hang();
+    tokio::time::sleep(ms(1_200)).await;
+    store.mend();
+    let outcome = drain.await.unwrap();
+    assert_eq!(phases(&outcome), [ms(0), ms(1_000), ms(0), ms(200)]);
+    assert_eq!(
+        (
+            outcome.execution_cycles_completed_count,
+            outcome.execution_cycles_force_cancelled_count
+        ),
+        (2, 0)
+    );
+    assert_eq!(outcome.overall_result, DrainResult::CompletedWithinDeadline);
+    assert_eq!(stand.listed(SubStatus::Suspended).await, [rests]);
+    assert_eq!(stand.listed(SubStatus::Finished).await, [ends]);
 }
 
 #[tokio::test(start_paused = true)]
