@@ -7,9 +7,9 @@ and an environment variable says which body runs. What does not compile is left 
 once by itself and tells which of these functions it reaches; a mutant is given the tests that reach it, those first
 that killed its neighbours, until one fails.
 
-    scripts/mutants.py NAME GLOB ...
+    scripts/mutants.py NAME [--test=TEST ...] GLOB ...
 
-The tests of a package have to notice what is changed in it. ONLY=REGEX keeps the mutants whose name matches, JOBS=2 is
+The tests of a package have to notice what is changed in it: its unit tests and those named, or all. ONLY=REGEX keeps the mutants whose name matches, JOBS=2 is
 how many run at a time. The last line has the counts; above it stands what survived, and everything by name is in
 target/mutants/NAME/report.json.
 """
@@ -82,7 +82,9 @@ class Test:
 
 def main() -> int:
     began = time.monotonic()
-    name, files = sys.argv[1], sys.argv[2:]
+    name = sys.argv[1]
+    chosen = [argument for argument in sys.argv[2:] if argument.startswith("--test=")]
+    files = [argument for argument in sys.argv[2:] if argument not in chosen]
     place = ROOT / "target" / "mutants" / name
     mutants, explained = listed(files)
     tree = place / "tree"
@@ -90,7 +92,7 @@ def main() -> int:
     only = re.compile(os.environ.get("ONLY", ""))
     copy_tree(tree, {mutant.file for mutant in mutants} | {library_of(package) for package in packages})
     rejected = compile_together(tree, mutants, packages, place / "unviable.json")
-    programs = build_tests(tree, packages)
+    programs = build_tests(tree, packages, chosen)
     say(f"{len(mutants)} mutants, {len(rejected)} do not compile; tests built after {time.monotonic() - began:.0f} s")
     jobs = int(os.environ.get("JOBS", "2"))
     with ThreadPoolExecutor(jobs) as pool:
@@ -115,7 +117,7 @@ def main() -> int:
         else:
             mutant.outcome = "missed" if reaching else "unreached"
         took = f" by {mutant.by}" if mutant.by else f", by any of {len(reaching)} tests" if reaching else ""
-        say(f"{mutant.outcome:<9} {mutant.name}{took}")
+        print(f"{mutant.outcome:<9} {mutant.name}{took}\n", end="", flush=True)
 
     mutants = [mutant for mutant in mutants if only.search(mutant.name)]
     explained = [name for name in explained if only.search(name)]
@@ -316,7 +318,9 @@ def body_of(text: str, begin: int, end: int) -> int:
 
 
 def environment(**more: str) -> dict:
-    return {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target"), "CARGO_PROFILE_DEV_DEBUG": "0", **more}
+    # A folder of its own: cargo takes the copy for the tree itself, and would take the one's artifacts for the other's.
+    target = ROOT / "target" / "mutants" / "build"
+    return {**os.environ, "CARGO_TARGET_DIR": str(target), "CARGO_PROFILE_DEV_DEBUG": "0", **more}
 
 
 def cargo(tree: Path, *command: str) -> list:
@@ -335,10 +339,10 @@ def messages(tree: Path, *command: str) -> list:
     return found
 
 
-def build_tests(tree: Path, packages: list) -> list:
+def build_tests(tree: Path, packages: list, chosen: list) -> list:
     """The test programs: package, path and the folder they run in."""
     flags = [flag for package in packages for flag in ("-p", package)]
-    found = messages(tree, "test", "--no-run", "--tests", *flags)
+    found = messages(tree, "test", "--no-run", *(["--lib", *chosen] if chosen else ["--tests"]), *flags)
     if not any(message["reason"] == "build-finished" and message["success"] for message in found):
         sys.exit("error: the tests do not build; run them without any change first")
     names = {str(tree / manifest): name for name, manifest in manifests().items()}

@@ -17,7 +17,12 @@ case ${PART:-gate} in
       cargo mutants --test-tool nextest --timeout 300 -o "$out" -f 'crates/gate/src/*.rs' --test-package tidegate-gate
     ;;
   runtime)
-    exec python3 scripts/mutants.py runtime \
+    tests=()
+    for test in drain drain_times lifecycle recovery interrupted quiescence queue faults ingress cycle control engine \
+      observation stepped conformance marking sqlite_files; do
+      tests+=("--test=$test")
+    done
+    exec python3 scripts/mutants.py runtime "${tests[@]}" \
       'crates/runtime/src/owner/{cut,retry,bury}.rs' \
       'crates/runtime/src/{drain,recovery,plan,spill,parts,pause}.rs' \
       'crates/store/src/{matching,sqlite/commit,sqlite/instance}.rs'
