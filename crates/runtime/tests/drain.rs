@@ -575,6 +575,42 @@ async fn d23_the_spill_file_stays_until_each_of_its_marks_is_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d23_what_came_to_rest_after_all_is_not_marked_by_its_spilled_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spill");
+    let spill = || Options {
+        spill: Some(path.clone()),
+        ..strictly(Duration::from_millis(10))
+    };
+    let store = faulty();
+    let (held, go, _) = Held::new();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(spill()).activity("held", held)
+    })
+    .await;
+    let steps = [
+        ("work", task("work", "held", &[])),
+        ("pay", task("pay", "pay", &[])),
+    ];
+    stand.deploy(line("pays", &steps)).await;
+    let key = stand.start("pays", "{}").await.instance;
+    store.hang();
+    go.add_permits(1);
+    eventually("its commit waits for the store", async || store.held() > 0).await;
+    let outcome = stand.runtime.drain(STOP).await;
+    assert_eq!(outcome.persistence_failure_count, 1);
+    assert!(path.exists());
+    // It was late, and it came.
+    store.mend();
+    assert_eq!(stand.listed(SubStatus::Suspended).await, [key]);
+    let next = on(store, spill()).await;
+    assert!(!path.exists());
+    assert_eq!(next.listed(SubStatus::Suspended).await, [key]);
+    assert!(interruptions(&next, key).await.is_empty());
+    next.runtime.drain(STOP).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d23_case_033_a_commit_that_fails_in_a_drain_is_tried_again_and_nothing_is_lost() {
     let store = faulty();
     let (held, go, runs) = Held::new();

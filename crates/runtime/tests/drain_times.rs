@@ -13,7 +13,7 @@ use tidegate::clock::ManualClock;
 use tidegate::model::SubStatus;
 use tidegate::plan::DrainPlan;
 use tidegate::status::{DrainOutcome, DrainResult, DrainTrigger, Fate};
-use tidegate::store::Write;
+use tidegate::store::{Page, Write};
 
 const STOP: DrainTrigger = DrainTrigger::HostStopSignal;
 /// Cycles may run for a second, and half a second is kept for their outcomes.
@@ -111,6 +111,11 @@ async fn d16_a_store_that_hangs_has_until_four_fifths_of_the_reserve() {
             outcome.execution_cycles_completed_count
         ),
         (1, 0)
+    );
+    assert_eq!(
+        outcome.cycles[0].activity.as_deref(),
+        Some("work"),
+        "its owner spoke for it"
     );
     assert_eq!(outcome.overall_result, DrainResult::DeadlineExceeded);
     store.mend();
@@ -333,6 +338,42 @@ async fn d08_force_in_the_middle_waits_neither_for_sources_nor_for_cycles() {
     let outcome = drain.await.unwrap();
     assert_eq!(phases(&outcome), [ms(100), ms(0), ms(0), ms(0)]);
     assert_eq!(outcome.cycles[0].fate, Fate::Interrupted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d08_of_two_who_force_the_first_is_written_down() {
+    let (_pace, _stepping) = simulated();
+    let stand = stand_with(|b| b.options(strictly())).await;
+    stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
+    let key = stand.start("deaf", "{}").await.instance;
+    let force = |reason: &str, actor: &'static str| {
+        let (runtime, reason) = (stand.runtime.clone(), Some(reason.to_owned()));
+        tokio::spawn(async move { runtime.force_drain(reason, actor).await.unwrap() })
+    };
+    let first = force("fire", "ann");
+    tokio::time::sleep(ms(100)).await;
+    let second = force("again", "bob");
+    let outcome = first.await.unwrap();
+    assert_eq!(second.await.unwrap(), outcome);
+    assert_eq!(phases(&outcome), [ms(0), ms(0), ms(250), ms(0)]);
+    let items = stand.runtime.history(key, 0, 1_000).await.unwrap();
+    let record = items
+        .iter()
+        .find(|item| item.event == "WorkflowInterrupted")
+        .unwrap();
+    assert_eq!(
+        (&record.payload["reason"], &record.payload["reasonText"]),
+        (&"OperatorForce".into(), &"fire".into()),
+        "{}",
+        record.payload
+    );
+    let audit = stand.runtime.audit(Page::first(100)).await.unwrap();
+    let forces: Vec<_> = audit
+        .iter()
+        .filter(|row| row.action == "RuntimeForceDrainRequested")
+        .map(|row| (row.actor.as_str(), row.reason.as_deref()))
+        .collect();
+    assert_eq!(forces, [("ann", Some("fire"))]);
 }
 
 #[tokio::test(start_paused = true)]

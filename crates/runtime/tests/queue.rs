@@ -394,7 +394,11 @@ async fn case_057_a_worker_that_outlived_the_server_completes_what_it_holds() {
 async fn case_129_case_130_what_was_cancelled_is_cancelled_after_a_restart_too() {
     for (store, _folder) in stores() {
         let clock = ManualClock::new(BEGINNING);
-        let stand = stand_on(store.clone(), clock.clone(), |b| b).await;
+        let impatient = Options {
+            cancel_patience: Duration::from_millis(1),
+            ..quick()
+        };
+        let stand = stand_on(store.clone(), clock.clone(), |b| b.options(impatient)).await;
         stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
         let key = stand.start("deaf", "{}").await.instance;
         stand.runtime.cancel(key, None, "op").await.unwrap();
