@@ -348,6 +348,13 @@ async fn d11_force_during_a_drain_is_refused_where_the_runtime_is_set_to() {
         force_during_drain: ForceDuringDrain::Reject,
         ..within(Duration::from_secs(30))
     };
+    let idle = stand_with(|b| b.options(options.clone())).await;
+    let forced = idle.runtime.force_drain(None, "op").await.unwrap();
+    assert_eq!(
+        forced.overall_result,
+        DrainResult::Forced,
+        "where none is under way"
+    );
     let stand = stand_with(|b| b.options(options)).await;
     stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
     let key = stand.start("slow", "{}").await.instance;
