@@ -214,13 +214,13 @@ async fn d23_case_033_a_commit_that_fails_in_a_drain_is_tried_again_every_25_ms_
     assert_eq!(outcome.persistence_failure_count, 1);
 }
 
-/// Two tasks at once, of 300 and of 400 ms.
-fn two_at_once() -> tidegate::api::Resource {
+/// Two tasks at once.
+fn two_at_once(a: &str, b: &str) -> tidegate::api::Resource {
     let sleeps = |id, duration| task(id, "demo.sleep", &[("duration", duration)]);
     let body = format!(
         r#"<bpmn:startEvent id="s"/><bpmn:parallelGateway id="fork"/>{}{}{}{}{}"#,
-        sleeps("a", "PT0.3S"),
-        sleeps("b", "PT0.4S"),
+        sleeps("a", a),
+        sleeps("b", b),
         flow("s", "fork"),
         flow("fork", "a"),
         flow("fork", "b"),
@@ -240,7 +240,7 @@ async fn d23_case_033_what_stands_on_a_commit_that_failed_is_tried_again_behind_
         b.options(strictly())
     })
     .await;
-    stand.deploy(two_at_once()).await;
+    stand.deploy(two_at_once("PT0.3S", "PT0.4S")).await;
     let key = stand.start("two", "{}").await.instance;
     let drain = begun(&stand).await;
     // The first one fails, the second one was made to stand on it; both are told late.
@@ -256,6 +256,57 @@ async fn d23_case_033_what_stands_on_a_commit_that_failed_is_tried_again_behind_
     for job in ["JobCompleted a", "JobCompleted b"] {
         assert_eq!(stand.times(key, job).await, 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d23_case_033_what_follows_while_a_commit_is_tried_again_waits_behind_it() {
+    let (_pace, _stepping) = simulated();
+    let store = faulty();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(strictly())
+    })
+    .await;
+    stand.deploy(two_at_once("PT0.3S", "PT0.41S")).await;
+    let key = stand.start("two", "{}").await.instance;
+    let drain = begun(&stand).await;
+    store.fail_all(unreachable());
+    tokio::time::sleep(ms(440)).await;
+    assert_eq!(
+        store.failed(),
+        1 + 5 + 1,
+        "the first one at once and five times more, then both"
+    );
+    store.mend();
+    let outcome = drain.await.unwrap();
+    assert_eq!(phases(&outcome), [ms(0), ms(450), ms(0), ms(0)]);
+    assert_eq!(outcome.overall_result, DrainResult::CompletedWithinDeadline);
+    assert_eq!(stand.listed(SubStatus::Finished).await, [key]);
+    assert_eq!(stand.times(key, "JobCompleted b").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d23_what_stood_on_a_lost_commit_of_before_the_drain_does_not_delay_its_mark() {
+    let (_pace, _stepping) = simulated();
+    let store = faulty();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(strictly())
+    })
+    .await;
+    stand.deploy(two_at_once("PT0.3S", "PT0.4S")).await;
+    let key = stand.start("two", "{}").await.instance;
+    tokio::time::sleep(ms(1)).await;
+    store.hold_answers();
+    store.fail_all(unreachable());
+    tokio::time::sleep(ms(349)).await;
+    assert_eq!(store.failed(), 1, "made while the gate was open");
+    let drain = begun(&stand).await;
+    tokio::time::sleep(ms(150)).await;
+    assert_eq!(store.failed(), 2);
+    store.mend();
+    let outcome = drain.await.unwrap();
+    assert_eq!(phases(&outcome), [ms(0), ms(150), ms(0), ms(0)]);
+    assert_eq!(outcome.cycles[0].fate, Fate::Interrupted);
+    assert_eq!(stand.listed(SubStatus::Interrupted).await, [key]);
 }
 
 #[tokio::test(start_paused = true)]
