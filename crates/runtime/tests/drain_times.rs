@@ -8,12 +8,12 @@ use support::log::Log;
 use support::simulated::{ms, simulated};
 use support::sources::{Does, TestSource};
 use support::{BEGINNING, Stand, faulty, flow, line, process, slow, stand_on, stand_with, task, unreachable};
-use tidegate::Options;
 use tidegate::clock::ManualClock;
 use tidegate::model::SubStatus;
 use tidegate::plan::DrainPlan;
 use tidegate::status::{DrainOutcome, DrainResult, DrainTrigger, Fate};
 use tidegate::store::{Page, Write};
+use tidegate::{CancelRequest, Options};
 
 const STOP: DrainTrigger = DrainTrigger::HostStopSignal;
 /// Cycles may run for a second, and half a second is kept for their outcomes.
@@ -68,6 +68,27 @@ async fn d06_d15_a_deaf_activity_is_waited_for_until_its_result_would_no_longer_
             outcome.execution_cycles_abandoned_count
         ),
         (0, 1, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn d15_what_is_being_cancelled_at_the_deadline_is_ended_and_not_resumed() {
+    let (_pace, _stepping) = simulated();
+    let stand = stand_with(|b| b.options(strictly())).await;
+    stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
+    let key = stand.start("deaf", "{}").await.instance;
+    let patient = CancelRequest::by("op", ms(3_600_000));
+    let asked = stand.runtime.ask_to_cancel(key, &patient).await.unwrap();
+    assert_eq!(asked.sub_status, SubStatus::Cancelling);
+    let outcome = stand.runtime.drain(STOP).await;
+    assert_eq!(phases(&outcome), [ms(0), ms(1_000), ms(250), ms(0)]);
+    assert_eq!(stand.listed(SubStatus::Cancelled).await, [key]);
+    assert_eq!(
+        (
+            outcome.execution_cycles_force_cancelled_count,
+            outcome.persistence_failure_count
+        ),
+        (0, 0)
     );
 }
 

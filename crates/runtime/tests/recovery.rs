@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::log::Log;
-use support::simulated::simulated;
+use support::simulated::{ms, simulated};
+use support::sources::{Does, TestSource};
 use support::{BEGINNING, Stand, faulty, slow, stand, stand_on, stand_with, unreachable};
 use tidegate::api::Grade;
 use tidegate::clock::ManualClock;
@@ -124,6 +125,29 @@ async fn r09_behind_a_kept_pause_recovery_waits_and_does_nothing() {
     next.runtime.resume("op").await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(recovering(&next), None);
+    assert_eq!(next.listed(SubStatus::Executing).await.len(), 5);
+    next.runtime.force_drain(None, "op").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn r09_recovery_waits_for_the_gate_while_another_source_takes_its_time_to_resume() {
+    let (_pace, _stepping) = simulated();
+    let (store, clock, _) = left_behind().await;
+    let paused = stand_on(store.clone(), clock.clone(), |b| b.options(kept())).await;
+    paused.runtime.pause(None, None, "op").await.unwrap();
+    let slow = TestSource::new("broker", Does::Well)
+        .resuming(Does::Hang)
+        .shared();
+    let next = stand_on(store.clone(), clock, |b| b.options(kept()).source(slow)).await;
+    tokio::time::sleep(ms(1)).await;
+    let reads = store.reads_of("recoverable");
+    let runtime = next.runtime.clone();
+    let resuming = tokio::spawn(async move { runtime.resume("op").await });
+    tokio::time::sleep(ms(20)).await;
+    assert!(!next.runtime.quiescence().is_accepting());
+    assert_eq!(store.reads_of("recoverable"), reads);
+    resuming.await.unwrap().unwrap();
+    tokio::time::sleep(ms(1)).await;
     assert_eq!(next.listed(SubStatus::Executing).await.len(), 5);
     next.runtime.force_drain(None, "op").await.unwrap();
 }
