@@ -2,16 +2,16 @@
 """Runs the mutants of many files out of one build: `make mutants PART=runtime`.
 
 cargo-mutants says what can be changed (`--list --json`) and what means nothing (.cargo/mutants.toml). Here all changes
-are compiled together, into a copy of the tree below target/mutants: each function gets one body for each of its mutants,
-and an environment variable says which body runs. What does not compile is left out, and counted. Then every test runs
+are compiled together, into a copy of the tree below target/mutants: a function gets one body for each of its mutants, and
+an environment variable says which body runs. What does not compile is left out, and counted. Then every test runs
 once by itself and tells which of these functions it reaches; a mutant is given the tests that reach it, those first
 that killed its neighbours, until one fails.
 
     scripts/mutants.py NAME [--test=TEST ...] GLOB ...
 
-The tests of a package have to notice what is changed in it: its unit tests and those named, or all. ONLY=REGEX keeps the mutants whose name matches, JOBS=2 is
-how many run at a time. The last line has the counts; above it stands what survived, and everything by name is in
-target/mutants/NAME/report.json.
+The tests of a package have to notice what is changed in it: its unit tests and those named, or all of them. ONLY=REGEX
+judges only the mutants whose name matches, JOBS is how many run at a time. The last line has the counts; above it stands
+what survived, and everything by name is in target/mutants/NAME/report.json.
 """
 
 import functools
@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "target" / "mutants"
 # A test that takes longer than this many times its own time, and some seconds, waits in vain.
 PATIENCE, PATIENCE_SECONDS = 10, 20
 
@@ -40,9 +41,11 @@ pub(crate) mod mutant_switch {
     pub(crate) fn active(function: u32) -> u32 {
         static ACTIVE: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
         static REACHED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-        static TOLD: std::sync::Mutex<std::collections::BTreeSet<u32>> = std::sync::Mutex::new(std::collections::BTreeSet::new());
+        static TOLD: std::sync::Mutex<Vec<u32>> = std::sync::Mutex::new(Vec::new());
         if let Some(path) = REACHED.get_or_init(|| std::env::var("MUTANTS_REACHED").ok()) {
-            if TOLD.lock().unwrap().insert(function) {
+            let mut told = TOLD.lock().unwrap();
+            if !told.contains(&function) {
+                told.push(function);
                 let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
                 file.write_all(format!("{function}\\n").as_bytes()).unwrap();
             }
@@ -70,14 +73,14 @@ class Mutant:
     by: str = ""
 
 
-@dataclass(order=True)
+@dataclass
 class Test:
-    seconds: float
     name: str
-    package: str = field(compare=False)
-    program: str = field(compare=False)
-    folder: Path = field(compare=False)
-    reached: set = field(compare=False, default_factory=set)
+    package: str
+    program: str
+    folder: Path
+    seconds: float = 0.0
+    reached: set = field(default_factory=set)
 
 
 def main() -> int:
@@ -85,56 +88,35 @@ def main() -> int:
     name = sys.argv[1]
     chosen = [argument for argument in sys.argv[2:] if argument.startswith("--test=")]
     files = [argument for argument in sys.argv[2:] if argument not in chosen]
-    place = ROOT / "target" / "mutants" / name
-    mutants, explained = listed(files)
-    tree = place / "tree"
-    packages = sorted({mutant.package for mutant in mutants})
     only = re.compile(os.environ.get("ONLY", ""))
+    pool = ThreadPoolExecutor(int(os.environ.get("JOBS", "4")))
+    place, tree = PLACE / name, PLACE / "tree"
+    place.mkdir(parents=True, exist_ok=True)
+    mutants, explained = listed(files)
+    packages = sorted({mutant.package for mutant in mutants})
     copy_tree(tree, {mutant.file for mutant in mutants} | {library_of(package) for package in packages})
     rejected = compile_together(tree, mutants, packages, place / "unviable.json")
     programs = build_tests(tree, packages, chosen)
-    say(f"{len(mutants)} mutants, {len(rejected)} do not compile; tests built after {time.monotonic() - began:.0f} s")
-    jobs = int(os.environ.get("JOBS", "2"))
-    with ThreadPoolExecutor(jobs) as pool:
-        tests = [test for found in pool.map(tests_of, programs) for test in found]
-        alone = list(pool.map(run_alone, tests))
-    failing = [test.name for test, is_well in zip(tests, alone) if not is_well]
+    say(f"{len(mutants)} mutants, {len(rejected)} do not compile; built after {time.monotonic() - began:.0f} s")
+    tests = [test for found in pool.map(tests_of, programs) for test in found]
+    failing = [test for test, is_well in zip(tests, list(pool.map(run_alone, tests))) if not is_well]
     for test in failing:
-        say(f"fails without any change, and is left out: {test}")
-    tests = [test for test, is_well in zip(tests, alone) if is_well]
+        say(f"fails without any change, and is left out: {test.name}")
+        tests.remove(test)
     say(f"{len(tests)} tests, {sum(test.seconds for test in tests):.0f} s one after the other")
-    killers: dict = {}
-
-    def judge(mutant: Mutant) -> None:
-        reaching = [t for t in tests if mutant.number in t.reached and t.package == mutant.package]
-        liked = killers.setdefault(mutant.file, {})
-        for test in sorted(reaching, key=lambda t: (t.seconds / (1 + liked.get(t.name, 0)), t.name)):
-            mutant.outcome = run(test, mutant.id)
-            if mutant.outcome:
-                mutant.by = test.name
-                liked[test.name] = liked.get(test.name, 0) + 1
-                break
-        else:
-            mutant.outcome = "missed" if reaching else "unreached"
-        took = f" by {mutant.by}" if mutant.by else f", by any of {len(reaching)} tests" if reaching else ""
-        print(f"{mutant.outcome:<9} {mutant.name}{took}\n", end="", flush=True)
-
     mutants = [mutant for mutant in mutants if only.search(mutant.name)]
     explained = [name for name in explained if only.search(name)]
-    viable = [mutant for mutant in mutants if mutant.id not in rejected]
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(judge, viable))
-    for mutant in mutants:
-        mutant.outcome = mutant.outcome or "unviable"
+    killers: dict = {}
+    list(pool.map(lambda mutant: judge(mutant, mutant.id not in rejected, tests, killers), mutants))
     report = [{"name": m.name, "outcome": m.outcome, "by": m.by} for m in mutants]
     report += [{"name": name, "outcome": "explained", "by": ".cargo/mutants.toml"} for name in explained]
     (place / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     survivors = [m for m in mutants if m.outcome in ("missed", "unreached")]
-    print("survived:" if survivors else "no survivor")
+    say("survived:" if survivors else "no survivor")
     for mutant in survivors:
-        print(f"  {mutant.name} ({mutant.outcome})")
+        say(f"  {mutant.name} ({mutant.outcome})")
     count = {of: sum(m.outcome == of for m in mutants) for of in ("caught", "timeout", "unviable")}
-    print(
+    say(
         f"mutants {len(mutants) + len(explained)}: caught {count['caught']}, timeout {count['timeout']}, "
         f"unviable {count['unviable']}, explained {len(explained)}, survived {len(survivors)} "
         f"({time.monotonic() - began:.0f} s)"
@@ -142,8 +124,26 @@ def main() -> int:
     return 1 if survivors or failing else 0
 
 
+def judge(mutant: Mutant, is_viable: bool, tests: list, killers: dict) -> None:
+    """Gives the mutant to the tests that reach it: first to quick ones, and to those that killed its neighbours."""
+    if not is_viable:
+        mutant.outcome = "unviable"
+        return
+    reaching = [test for test in tests if mutant.number in test.reached and test.package == mutant.package]
+    kills = killers.setdefault(mutant.file, {})
+    mutant.outcome = "missed" if reaching else "unreached"
+    for test in sorted(reaching, key=lambda test: (test.seconds / (1 + kills.get(test.name, 0)), test.name)):
+        if outcome := run(test, mutant.id):
+            mutant.outcome, mutant.by = outcome, test.name
+            kills[test.name] = kills.get(test.name, 0) + 1
+            break
+    how = f"by {mutant.by}" if mutant.by else f"by any of {len(reaching)} tests"
+    say(f"{mutant.outcome:<9} {mutant.name} {how}")
+
+
 def say(text: str) -> None:
-    print(text, flush=True)
+    # In one piece: several say something at once.
+    print(f"{text}\n", end="", flush=True)
 
 
 # --- what there is to change ---
@@ -230,9 +230,9 @@ def compile_together(tree: Path, mutants: list, packages: list, known: Path) -> 
         others = []
         flags = [flag for package in packages for flag in ("-p", package)]
         for message in cargo(tree, "check", "--lib", *flags):
-            at = [owners.get(s["file_name"], {}).get(s["line_start"]) for s in all_spans(message)]
-            if blamed := {number for number in at if number}:
-                fresh |= blamed
+            at = [owners.get(span["file_name"], {}).get(span["line_start"]) for span in all_spans(message)]
+            if blamed := next(filter(None, at), None):
+                fresh.add(blamed)
             else:
                 others.append(message["rendered"])
         if not fresh and not others:
@@ -281,8 +281,9 @@ def woven(text: str, mutants: list) -> tuple:
         if begin < done:
             sys.exit(f"error: a function inside a function, in {function[0]}")
         opened = body_of(text, begin, end)
-        head = re.sub(r"\bconst\s+((?:unsafe\s+)?fn\b)", r"\1", text[done:opened])
-        put(head)
+        put(text[done:begin])
+        # What asks a variable is no constant.
+        put(re.sub(r"\bconst\s+((?:unsafe\s+)?fn\b)", r"\1", text[begin:opened]))
         original = text[opened:end]
         ids = " | ".join(str(mutant.id) for mutant in its)
         put(f"{{ match crate::mutant_switch::active({its[0].number}) {{\n")
@@ -319,19 +320,22 @@ def body_of(text: str, begin: int, end: int) -> int:
 
 def environment(**more: str) -> dict:
     # A folder of its own: cargo takes the copy for the tree itself, and would take the one's artifacts for the other's.
-    target = ROOT / "target" / "mutants" / "build"
-    return {**os.environ, "CARGO_TARGET_DIR": str(target), "CARGO_PROFILE_DEV_DEBUG": "0", **more}
+    return {**os.environ, "CARGO_TARGET_DIR": str(PLACE / "build"), "CARGO_PROFILE_DEV_DEBUG": "0", **more}
 
 
 def cargo(tree: Path, *command: str) -> list:
     """The errors of a build."""
-    return [m["message"] for m in messages(tree, *command) if m["reason"] == "compiler-message" and m["message"]["level"] == "error" and m["message"]["spans"]]
+    told = [m["message"] for m in messages(tree, *command) if m["reason"] == "compiler-message"]
+    return [message for message in told if message["level"] == "error" and message["spans"]]
 
 
 def messages(tree: Path, *command: str) -> list:
     done = subprocess.run(
-        ["cargo", *command, "--locked", "--message-format", "json"], cwd=tree, env=environment(), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        ["cargo", *command, "--locked", "--message-format", "json"],
+        cwd=tree,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode and not any(m["reason"] == "compiler-message" for m in found):
@@ -355,13 +359,14 @@ def build_tests(tree: Path, packages: list, chosen: list) -> list:
 
 def tests_of(program: tuple) -> list:
     package, path, folder = program
-    listed = subprocess.run([path, "--list", "--format", "terse"], check=True, capture_output=True, text=True).stdout
-    ignored = subprocess.run(
-        [path, "--list", "--ignored", "--format", "terse"], check=True, capture_output=True, text=True
-    ).stdout
-    skipped = set(ignored.splitlines())
-    lines = [line for line in listed.splitlines() if line.endswith(": test") and line not in skipped]
-    return [Test(0.0, line.removesuffix(": test"), package, path, folder) for line in lines]
+
+    def names(*which: str) -> list:
+        command = [path, "--list", "--format", "terse", *which]
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        return [line.removesuffix(": test") for line in found if line.endswith(": test")]
+
+    skipped = set(names("--ignored"))
+    return [Test(name, package, path, folder) for name in names() if name not in skipped]
 
 
 def run_alone(test: Test) -> bool:
@@ -383,12 +388,18 @@ def run(test: Test, mutant: int) -> str:
 
 def started(test: Test, more: dict, seconds: float) -> str:
     process = subprocess.Popen(
-        [test.program, "--exact", test.name, "--test-threads=1"], cwd=test.folder, env=environment(**more),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        [test.program, "--exact", test.name, "--test-threads=1"],
+        cwd=test.folder,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         return "caught" if process.wait(seconds) else ""
     except subprocess.TimeoutExpired:
+        # Also what the test itself has started.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return "timeout"
