@@ -153,7 +153,11 @@ def listed(files: list) -> tuple:
     """The mutants, and the names of those that are explained."""
     kept, every = listing(files), listing(files, "--no-config")
     names, numbers = {entry["name"] for entry in kept}, {}
-    mutants = [mutant_of(id, entry, numbers) for id, entry in enumerate(kept, 1)]
+    for entry in kept:
+        if not entry.get("function"):
+            say(f"not judged: it is in no function, so nothing can switch it: {entry['name']}")
+    inside = [entry for entry in kept if entry.get("function")]
+    mutants = [mutant_of(id, entry, numbers) for id, entry in enumerate(inside, 1)]
     if not mutants:
         sys.exit("error: there is nothing to change in these files")
     return mutants, [entry["name"] for entry in every if entry["name"] not in names]
@@ -167,8 +171,6 @@ def listing(files: list, *more: str) -> list:
 
 
 def mutant_of(id: int, entry: dict, numbers: dict) -> Mutant:
-    if not entry.get("function"):
-        sys.exit(f"error: a change outside of any function: {entry['name']}")
     function = (entry["file"], span_of(entry["function"]["span"]))
     return Mutant(
         id=id,

@@ -308,6 +308,29 @@ async fn b08_the_same_key_twice_is_one_instance_also_after_its_end_and_a_restart
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn b08_another_key_or_another_tenant_is_another_instance() {
+    for (store, _folder) in stores() {
+        let stand = stand_on(store, ManualClock::new(BEGINNING), |b| b).await;
+        for tenant in [None, Some("b".to_owned())] {
+            let deployed = stand.runtime.deploy(vec![noop("n")], tenant, "test").await;
+            deployed.unwrap();
+        }
+        let start = async |key: &str, tenant: Option<&str>| {
+            let mut request = StartRequest::latest("n");
+            request.idempotency_key = Some(key.into());
+            request.tenant = tenant.map(str::to_owned);
+            stand.runtime.start(request).await.unwrap().instance
+        };
+        let first = start("order-7", None).await;
+        let others = [start("order-8", None).await, start("order-7", Some("b")).await];
+        assert!(others[0] != others[1] && !others.contains(&first));
+        assert_eq!(start("order-8", None).await, others[0]);
+        assert_eq!(start("order-7", Some("b")).await, others[1]);
+        stand.runtime.drain(DOWN).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn case_107_jobs_leased_for_a_poll_that_hung_up_go_back_at_once() {
     let store = faulty();
     let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| b).await;
