@@ -72,7 +72,7 @@ async fn d06_d15_a_deaf_activity_is_waited_for_until_its_result_would_no_longer_
 }
 
 #[tokio::test(start_paused = true)]
-async fn d15_what_is_being_cancelled_at_the_deadline_is_ended_and_not_resumed() {
+async fn what_is_being_cancelled_at_the_deadline_is_ended_and_not_resumed() {
     let (_pace, _stepping) = simulated();
     let stand = stand_with(|b| b.options(strictly())).await;
     stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
@@ -381,7 +381,7 @@ async fn c05_what_rests_and_waits_only_for_its_commit_at_the_deadline_is_not_cut
 }
 
 #[tokio::test(start_paused = true)]
-async fn d02_a_source_that_hangs_takes_its_timeout_and_no_more_than_the_deadline() {
+async fn d04_a_source_that_hangs_takes_its_timeout_and_no_more_than_the_deadline() {
     let (_pace, _stepping) = simulated();
     let hanging = || TestSource::new("broker", Does::Hang).within(ms(5_000)).shared();
     // A drain waits for it until the deadline; one that is forced gives it half of the reserve.

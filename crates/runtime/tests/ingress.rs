@@ -210,7 +210,7 @@ async fn i06_i08_force_stop_comes_once_with_the_time_left_and_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i08_an_operator_stops_a_paused_source_by_force_once_and_only_where_it_can_be() {
+async fn an_operator_stops_a_paused_source_by_force_once_and_only_where_it_can_be() {
     let stops = TestSource::new("stops", Does::Well).forced(Does::Well).shared();
     let cannot = TestSource::new("cannot", Does::Well).shared();
     let stand = with(&[&stops, &cannot]).await;

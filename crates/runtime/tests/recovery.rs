@@ -91,7 +91,7 @@ async fn r01_r05_the_log_says_how_many_were_interrupted_and_how_many_had_crashed
 }
 
 #[tokio::test(start_paused = true)]
-async fn r03_a_store_that_cannot_be_read_is_asked_again_each_second() {
+async fn a_store_that_cannot_be_read_is_asked_again_each_second() {
     let (_pace, _stepping) = simulated();
     let (store, clock, _) = left_behind().await;
     store.fail_reads_of("recoverable", unreachable());
@@ -153,7 +153,7 @@ async fn r09_recovery_waits_for_the_gate_while_another_source_takes_its_time_to_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n05_what_was_being_cancelled_goes_on_ending_behind_a_kept_pause_and_nothing_else_does() {
+async fn n03_what_was_being_cancelled_goes_on_ending_behind_a_kept_pause_and_nothing_else_does() {
     let stand = stand_with(|b| b.options(kept())).await;
     stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
     let patient = CancelRequest::by("op", Duration::from_secs(3_600));
@@ -182,7 +182,7 @@ async fn n05_what_was_being_cancelled_goes_on_ending_behind_a_kept_pause_and_not
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_051_recovery_ends_beside_any_number_of_newer_instances() {
+async fn recovery_ends_beside_any_number_of_newer_instances() {
     let first = stand().await;
     first.deploy(slow("slow", "demo.stubborn", "PT1H")).await;
     let old = first.start("slow", "{}").await.instance;
