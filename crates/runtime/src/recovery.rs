@@ -26,7 +26,8 @@ const WAITING: [SubStatus; 3] = [
 pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationToken) {
     end_cancelled(&shared, &owners).await;
     let mut after: Option<InstanceKey> = None;
-    let mut counts = (0_u64, 0_u64);
+    // The crashed ones, and the interrupted ones.
+    let mut done = [0_u64; 2];
     // What this generation starts meanwhile may be counted along; it is not waited for.
     let store = shared.store.clone();
     let all = match crate::tasks::blocking(move || store.counts()).await {
@@ -53,12 +54,14 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
             }
             Err(_) => return,
         };
-        // Instances of this generation are above the floor and none of recovery's business.
-        let is_last = rows.len() < limit || rows.iter().any(|row| row.key.get() > shared.key_floor);
+        // Instances of this generation are above the floor and none of recovery's business. The rows come by their keys.
         let rows: Vec<InstanceRow> = rows
             .into_iter()
             .filter(|row| row.key.get() <= shared.key_floor)
             .collect();
+        if rows.is_empty() {
+            break;
+        }
         let mut last = after;
         let mut refused_from = None;
         let mut waiting = Vec::with_capacity(rows.len());
@@ -72,34 +75,24 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
         for (key, was_interrupted, receiver) in waiting {
             match receiver.await {
                 Ok(true) | Err(_) => {
-                    if was_interrupted {
-                        counts.0 += 1;
-                    } else {
-                        counts.1 += 1;
-                    }
+                    done[usize::from(was_interrupted)] += 1;
                 }
                 Ok(false) => refused_from = refused_from.or(Some(last)),
             }
-            shared.recovering.store(counts.0 + counts.1, all);
+            shared.recovering.store(done.iter().sum(), all);
             last = Some(key);
         }
-        after = match refused_from {
-            // The gate closed meanwhile: this part is done again after the next opening.
-            Some(from) => from,
-            None if is_last => break,
-            None => last,
-        };
+        // Where the gate closed meanwhile, that part is done again after the next opening.
+        after = refused_from.unwrap_or(last);
     }
     shared.recovering.end();
-    if counts != (0, 0) {
-        tracing::info!(interrupted = counts.0, crashed = counts.1, "recovery is done");
-    }
+    let [crashed, interrupted] = done;
+    tracing::info!(interrupted, crashed, "recovery is done");
     shared.tick();
 }
 
 /// Instances whose cancellation was asked for go on ending at once, whatever the gate says: that starts nothing.
 async fn end_cancelled(shared: &Arc<Shared>, owners: &Owners) {
-    const PAGE: usize = 1_000;
     let mut before = None;
     loop {
         let store = shared.store.clone();
@@ -109,7 +102,7 @@ async fn end_cancelled(shared: &Arc<Shared>, owners: &Owners) {
         };
         let page = Page {
             after: before,
-            limit: PAGE,
+            limit: shared.options.recovery_batch,
         };
         let rows = match crate::tasks::blocking(move || store.instances(&filter, page)).await {
             Ok(Ok(rows)) => rows,
@@ -119,16 +112,13 @@ async fn end_cancelled(shared: &Arc<Shared>, owners: &Owners) {
             }
             Err(_) => return,
         };
-        before = rows.last().map(|row| row.key.get());
-        let is_last = rows.len() < PAGE;
+        let Some(last) = rows.last() else { return };
+        before = Some(last.key.get());
         for row in rows {
             let (done, _) = oneshot::channel();
             owners.send(row.key, Message::Recover(Box::new(row), done));
         }
         owners.barrier().await;
-        if is_last {
-            return;
-        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn write(path: &Path, records: &[Spilled]) -> std::io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    match std::path::absolute(path)?.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
     }
@@ -152,5 +152,9 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 9]).unwrap();
         assert_eq!(read(&path).unwrap(), spilled[..1]);
+        assert!(
+            read(&path.join("beneath a file")).is_err(),
+            "a file that cannot be read is not an empty one"
+        );
     }
 }

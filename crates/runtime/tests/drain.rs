@@ -350,6 +350,13 @@ async fn d11_force_during_a_drain_is_refused_where_the_runtime_is_set_to() {
         force_during_drain: ForceDuringDrain::Reject,
         ..within(Duration::from_secs(30))
     };
+    let idle = stand_with(|b| b.options(options.clone())).await;
+    let forced = idle.runtime.force_drain(None, "op").await.unwrap();
+    assert_eq!(
+        forced.overall_result,
+        DrainResult::Forced,
+        "where none is under way"
+    );
     let stand = stand_with(|b| b.options(options)).await;
     stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
     let key = stand.start("slow", "{}").await.instance;
@@ -520,6 +527,76 @@ async fn d23_what_the_store_did_not_take_is_spilled_and_becomes_the_mark() {
         );
         next.runtime.drain(STOP).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d23_the_spill_file_stays_until_each_of_its_marks_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spill");
+    let spill = || Options {
+        spill: Some(path.clone()),
+        ..strictly(Duration::from_millis(10))
+    };
+    let store = faulty();
+    let stand = on(store.clone(), spill()).await;
+    stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
+    let first = stand.start("slow", "{}").await.instance;
+    let second = stand.start("slow", "{}").await.instance;
+    store.fail_all(unreachable());
+    assert_eq!(stand.runtime.drain(STOP).await.persistence_failure_count, 2);
+    store.mend();
+    // The mark of one of them fails again.
+    let is_of = move |write: &Write| matches!(write, Write::UpdateInstance(update) if update.key == second && update.sub_status == SubStatus::Interrupted);
+    store.fail_commits(move |commit| commit.writes.iter().any(is_of).then(unreachable));
+    let next = on(store.clone(), spill()).await;
+    assert!(path.exists());
+    next.until(second, |d| d.row.attempts == 1).await;
+    assert_eq!(interruptions(&next, first).await.len(), 1);
+    store.mend();
+    let last = on(store, spill()).await;
+    assert!(!path.exists());
+    assert_eq!(
+        interruptions(&last, first).await.len(),
+        1,
+        "what is marked is not marked again"
+    );
+    last.runtime.force_drain(None, "op").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d23_what_came_to_rest_after_all_is_not_marked_by_its_spilled_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spill");
+    let spill = || Options {
+        spill: Some(path.clone()),
+        ..strictly(Duration::from_millis(10))
+    };
+    let store = faulty();
+    let (held, go, _) = Held::new();
+    let stand = stand_on(store.clone(), ManualClock::new(BEGINNING), |b| {
+        b.options(spill()).activity("held", held)
+    })
+    .await;
+    let steps = [
+        ("work", task("work", "held", &[])),
+        ("pay", task("pay", "pay", &[])),
+    ];
+    stand.deploy(line("pays", &steps)).await;
+    let key = stand.start("pays", "{}").await.instance;
+    store.hang();
+    go.add_permits(1);
+    eventually("its commit waits for the store", async || store.held() > 0).await;
+    let outcome = stand.runtime.drain(STOP).await;
+    assert_eq!(outcome.persistence_failure_count, 1);
+    assert!(path.exists());
+    // It was late, and it came.
+    store.mend();
+    assert_eq!(stand.listed(SubStatus::Suspended).await, [key]);
+    let next = on(store, spill()).await;
+    assert!(!path.exists());
+    assert_eq!(next.listed(SubStatus::Suspended).await, [key]);
+    assert!(interruptions(&next, key).await.is_empty());
+    next.runtime.drain(STOP).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -222,6 +222,40 @@ async fn i06_i08_force_stop_comes_once_with_the_time_left_and_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operator_stops_a_paused_source_by_force_once_and_only_where_it_can_be() {
+    let stops = TestSource::new("stops", Does::Well).forced(Does::Well).shared();
+    let cannot = TestSource::new("cannot", Does::Well).shared();
+    let stand = with(&[&stops, &cannot]).await;
+    stand.runtime.pause(None, None, "op").await.unwrap();
+    for name in ["stops", "stops", "cannot", "timer"] {
+        stand.runtime.force_stop_source(name, "op").await.unwrap();
+    }
+    let forced = [&stops, &cannot].map(|source| source.forced.load(Ordering::SeqCst));
+    assert_eq!(forced, [1, 0]);
+    assert_eq!(
+        stand.audited().await,
+        ["RuntimePauseRequested", "IngressSourceForceStopRequested"],
+        "what was not done is not written down"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i04_a_source_that_panics_is_shown_with_its_last_words() {
+    let panics = TestSource::new("panics", Does::Panic).shared();
+    let stand = with(&[&panics]).await;
+    stand.runtime.pause(None, None, "op").await.unwrap();
+    let status = stand.source("panics").await;
+    assert_eq!(
+        (status.state, status.last_error_kind, status.last_error.as_deref()),
+        (
+            SourceState::PauseFailed,
+            Some(SourceErrorKind::Failed),
+            Some("it panicked: the broker is gone")
+        )
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn i09_i10_q11_a_hundred_transitions_at_once_leave_one_state() {
     let source = TestSource::new("s", Does::Well).shared();
     let stand = with(&[&source]).await;

@@ -5,6 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use support::simulated::{ms, simulated};
 use support::{
     BEGINNING, Stand, eventually, faulty, jobs, line, message, slow, stand, stand_on, stores, task,
     unreachable, waits_for_message, waits_for_timer,
@@ -208,6 +209,40 @@ async fn b06_what_fails_again_and_again_is_put_aside_and_replayed_once() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn b06_what_failed_rests_for_a_second_before_it_is_tried_or_put_aside_again() {
+    let (_pace, _stepping) = simulated();
+    let (stand, store, poison) = poisoned().await;
+    let letters = async || stand.runtime.dead_letters(Page::first(10)).await.unwrap().len();
+    stand.runtime.resume("op").await.unwrap();
+    tokio::time::sleep(ms(999)).await;
+    assert_eq!((store.failed(), letters().await), (1, 0));
+    // Now it cannot be put aside either.
+    let broken = Error::new(ErrorKind::Internal, "this one cannot be written");
+    store.fail_commits(move |commit| {
+        let is_bad = |write: &Write| match write {
+            Write::UpdateInstance(update) => update.key == poison,
+            Write::AddDeadLetter(_) => true,
+            _ => false,
+        };
+        commit.writes.iter().any(is_bad).then(|| broken.clone())
+    });
+    tokio::time::sleep(ms(2)).await;
+    assert_eq!(
+        (store.failed(), letters().await),
+        (3, 0),
+        "its last attempt, and the letter"
+    );
+    tokio::time::sleep(ms(998)).await;
+    assert_eq!(store.failed(), 3);
+    tokio::time::sleep(ms(2)).await;
+    assert_eq!(store.failed(), 5);
+    store.mend();
+    tokio::time::sleep(ms(1_000)).await;
+    assert_eq!(letters().await, 0, "what works again is not put aside");
+    stand.runtime.wait(poison, Duration::from_secs(20)).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn b06_case_122_an_outage_of_the_store_kills_no_stimulus() {
     let store = faulty();
@@ -269,6 +304,29 @@ async fn b08_the_same_key_twice_is_one_instance_also_after_its_end_and_a_restart
             1
         );
         next.runtime.drain(DOWN).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b08_another_key_or_another_tenant_is_another_instance() {
+    for (store, _folder) in stores() {
+        let stand = stand_on(store, ManualClock::new(BEGINNING), |b| b).await;
+        for tenant in [None, Some("b".to_owned())] {
+            let deployed = stand.runtime.deploy(vec![noop("n")], tenant, "test").await;
+            deployed.unwrap();
+        }
+        let start = async |key: &str, tenant: Option<&str>| {
+            let mut request = StartRequest::latest("n");
+            request.idempotency_key = Some(key.into());
+            request.tenant = tenant.map(str::to_owned);
+            stand.runtime.start(request).await.unwrap().instance
+        };
+        let first = start("order-7", None).await;
+        let others = [start("order-8", None).await, start("order-7", Some("b")).await];
+        assert!(others[0] != others[1] && !others.contains(&first));
+        assert_eq!(start("order-8", None).await, others[0]);
+        assert_eq!(start("order-7", Some("b")).await, others[1]);
+        stand.runtime.drain(DOWN).await;
     }
 }
 
@@ -359,7 +417,11 @@ async fn case_057_a_worker_that_outlived_the_server_completes_what_it_holds() {
 async fn case_129_case_130_what_was_cancelled_is_cancelled_after_a_restart_too() {
     for (store, _folder) in stores() {
         let clock = ManualClock::new(BEGINNING);
-        let stand = stand_on(store.clone(), clock.clone(), |b| b).await;
+        let impatient = Options {
+            cancel_patience: Duration::from_millis(1),
+            ..quick()
+        };
+        let stand = stand_on(store.clone(), clock.clone(), |b| b.options(impatient)).await;
         stand.deploy(slow("deaf", "demo.stubborn", "PT1H")).await;
         let key = stand.start("deaf", "{}").await.instance;
         stand.runtime.cancel(key, None, "op").await.unwrap();

@@ -75,6 +75,23 @@ async fn q08_the_count_is_the_number_of_live_cycles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn q08_idle_ends_when_no_cycle_is_live_and_not_before() {
+    let stand = stand().await;
+    stand.deploy(slow("slow", "demo.sleep", "PT1H")).await;
+    let instance = stand.start("slow", "{}").await.instance;
+    let part = Part::definition("slow");
+    let mut whole = Box::pin(stand.runtime.idle());
+    let mut of_part = Box::pin(stand.runtime.part_idle(&part));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(whole.as_mut().poll(&mut context).is_pending());
+    assert!(of_part.as_mut().poll(&mut context).is_pending());
+    stand.runtime.cancel(instance, None, "op").await.unwrap();
+    whole.await;
+    of_part.await;
+    assert_eq!(stand.runtime.quiescence().live(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn q12_two_pauses_at_the_same_instant_are_one_change() {
     let stand = stand().await;
     let pause = |name: &'static str| {
@@ -683,6 +700,86 @@ async fn case_191_a_paused_tenant_is_alone_in_it() {
         .await
         .unwrap();
     assert_eq!(poll("a").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_gets_what_stands_behind_the_jobs_of_a_paused_definition() {
+    let stand = stand().await;
+    let pays = |id: &str| line(id, &[("work", task("work", "pay", &[]))]);
+    stand.deploy(pays("orders")).await;
+    stand.deploy(pays("bills")).await;
+    let of_b = stand
+        .runtime
+        .deploy(vec![pays("orders")], Some("b".into()), "test");
+    of_b.await.unwrap();
+    for process in ["orders", "bills"] {
+        stand.start(process, "{}").await;
+    }
+    let mut request = StartRequest::latest("orders");
+    request.tenant = Some("b".to_owned());
+    stand.runtime.start(request).await.unwrap();
+    let pause = |process: &'static str| {
+        let pausing = stand
+            .runtime
+            .pause_definition(process, PauseScope::Everything, None, None, "op");
+        async move { pausing.await.unwrap() }
+    };
+    pause("orders").await;
+    let poll = async |tenant: Option<&str>| {
+        let mut request = jobs("pay", Duration::ZERO);
+        (request.max_jobs, request.tenant) = (1, tenant.map(str::to_owned));
+        let leased = stand.runtime.activate_jobs(request).await.unwrap();
+        let of: Vec<_> = leased.into_iter().map(|job| job.process_id).collect();
+        of
+    };
+    // The job of the paused one is the older one, and only one is asked for.
+    assert_eq!(poll(None).await, ["bills"]);
+    assert_eq!(poll(None).await, [""; 0]);
+    assert_eq!(
+        poll(Some("b")).await,
+        ["orders"],
+        "another tenant's is not paused"
+    );
+    stand.runtime.resume_definition("orders", "op").await.unwrap();
+    assert_eq!(poll(None).await, ["orders"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_trail_says_how_far_a_part_was_paused_before_and_after() {
+    let stand = stand().await;
+    stand.deploy(noop("n")).await;
+    let part = Part::definition("n");
+    assert_eq!(
+        (part.of_tenant(), Part::tenant("a").of_tenant()),
+        ("<default>", "a")
+    );
+    for scope in [
+        PauseScope::NewStarts,
+        PauseScope::Everything,
+        PauseScope::NewStarts,
+    ] {
+        let pause = stand
+            .runtime
+            .pause_part(part.clone(), scope, Some(format!("{scope:?}")), None, "op");
+        pause.await.unwrap();
+    }
+    assert!(stand.runtime.resume_part(part.clone(), "op").await.unwrap());
+    assert!(!stand.runtime.resume_part(part, "op").await.unwrap());
+    let rows = stand.runtime.audit(Page::first(100)).await.unwrap();
+    let told: Vec<_> = rows
+        .iter()
+        .rev()
+        .filter(|row| row.subject.as_deref() == Some("definition/<default>/n"))
+        .map(|row| (row.before.as_deref().unwrap(), row.after.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("None", "newStarts"),
+            ("newStarts", "everything"),
+            ("everything", "None")
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

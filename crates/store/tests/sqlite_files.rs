@@ -294,6 +294,55 @@ fn damaged_pages_of_a_large_store_are_named_where_they_are_met() {
     }
 }
 
+/// Above a kilobyte a state stands beside the row, so that no update has to move it.
+#[test]
+fn states_up_to_a_kilobyte_stand_in_the_row_of_their_instance() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(&folder.file).unwrap();
+    let epoch = store.activate().unwrap().epoch;
+    let done = |write| {
+        assert_eq!(
+            run(&store, epoch, vec![commit(vec![write])]),
+            [Ok(Default::default())]
+        )
+    };
+    let holds = |key, bytes: usize, is_beside: bool| {
+        let loaded = store.load(InstanceKey(key)).unwrap().unwrap();
+        assert_eq!(loaded.state, Some(vec![7; bytes]));
+        let conn = rusqlite::Connection::open(&folder.file).unwrap();
+        let beside: i64 = conn
+            .query_row(
+                "SELECT count(*) FROM snapshots WHERE instance = ?1",
+                [key as i64],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(beside, i64::from(is_beside), "{bytes} bytes");
+    };
+    for (key, bytes, is_beside) in [(1, 1_023, false), (2, 1_024, false), (3, 1_025, true)] {
+        done(create_with(key, bytes));
+        holds(key, bytes, is_beside);
+    }
+    let sizes = [
+        (1_025, true),
+        (1_024, false),
+        (2_000, true),
+        (3_000, true),
+        (10, false),
+    ];
+    for (revision, (bytes, is_beside)) in (2..).zip(sizes) {
+        let Write::UpdateInstance(update) = update(1, revision) else {
+            panic!("an update");
+        };
+        done(Write::UpdateInstance(InstanceUpdate {
+            state: Some(vec![7; bytes]),
+            ..update
+        }));
+        holds(1, bytes, is_beside);
+    }
+    store.close();
+}
+
 /// A row that SQLite can read and we cannot.
 #[test]
 fn an_impossible_row_is_damage_and_no_panic() {

@@ -393,10 +393,11 @@ impl Owner {
             cut = None;
             had_cycle = false;
         }
-        self.answer_all_failed(answers, consumed, &problem, duplicate);
         // It may be held no longer, or still be: who takes up what was put by will see.
         self.shared.held.lock().remove(&key);
         self.pending.unpark_domain(&Domain::Instance(key));
+        // After that: what is put by now rests for its time.
+        self.answer_all_failed(answers, consumed, &problem, duplicate);
         if let Some(resident) = cut {
             return self.save_unsaved(resident, is_ours(&error));
         }

@@ -342,17 +342,17 @@ impl Owner {
         let mut after = 0;
         loop {
             let rows = self.shared.store.journal(key, after, PAGE)?;
+            let Some(last) = rows.last() else {
+                return Ok(false);
+            };
             for row in &rows {
                 // A row that cannot be read was told of when the instance was loaded.
                 let events = decode_events(&row.payload).unwrap_or_default();
                 if events.iter().any(is_it) {
                     return Ok(true);
                 }
-                after = row.revision;
             }
-            if rows.len() < PAGE {
-                return Ok(false);
-            }
+            after = last.revision;
         }
     }
 

@@ -119,7 +119,7 @@ impl Pending {
     }
 
     pub(super) fn has(&self, domain: &Domain) -> bool {
-        !self.domains.is_empty() && self.domains.contains_key(domain)
+        self.domains.contains_key(domain)
     }
 
     /// Counts a stimulus that is being made durable.

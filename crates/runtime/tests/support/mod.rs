@@ -1,7 +1,9 @@
 //! What the tests of the runtime share: processes as text, a runtime on a store of their choice, a manual clock.
 #![allow(dead_code)]
 
+pub mod log;
 pub mod model;
+pub mod simulated;
 
 use std::sync::Arc;
 use std::time::Duration;

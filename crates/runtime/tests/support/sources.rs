@@ -12,6 +12,7 @@ pub enum Does {
     Well,
     Fail,
     Hang,
+    Panic,
     /// Fails the first time, then well.
     FailOnce,
 }
@@ -65,6 +66,11 @@ impl TestSource {
         self
     }
 
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)
     }
@@ -81,6 +87,7 @@ fn transition(does: Does, times: usize) -> Transition {
             Does::FailOnce if times > 0 => Ok(()),
             Does::Fail | Does::FailOnce => Err("the broker said no".to_owned()),
             Does::Hang => std::future::pending().await,
+            Does::Panic => panic!("the broker is gone"),
         }
     })
 }
