@@ -33,6 +33,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey
 use self::checkpoint::Checkpoints;
 use self::lock::DirectoryLock;
 use self::readers::Readers;
-use self::transaction::Writer;
+use self::transaction::{Tally, Writer};
 use self::writer::Inbox;
 use crate::commit::Batch;
 use crate::error::{Error, ErrorKind};
@@ -72,6 +73,7 @@ struct Inner {
     options: Options,
     inbox: Inbox,
     writer: Mutex<Option<Writer>>,
+    tally: Arc<Tally>,
     readers: Readers,
     checkpoints: Checkpoints,
     lock: Mutex<Option<DirectoryLock>>,
@@ -123,6 +125,7 @@ impl SqliteStore {
             path: path.to_owned(),
             options: options.clone(),
             inbox: Inbox::default(),
+            tally: Arc::clone(writer.tally()),
             writer: Mutex::new(Some(writer)),
             readers: Readers::default(),
             checkpoints: Checkpoints::default(),
@@ -143,6 +146,18 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// How many commits were made since it was opened, and in how many transactions. Each transaction is one sync of the log.
+    pub fn tally(&self) -> (u64, u64) {
+        let Tally {
+            commits,
+            transactions,
+        } = &*self.inner.tally;
+        (
+            commits.load(Ordering::Relaxed),
+            transactions.load(Ordering::Relaxed),
+        )
     }
 
     /// Sets the quota of the running store: see [`Options::max_pages`]. A file that is larger already keeps its size.

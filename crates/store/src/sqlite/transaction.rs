@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
@@ -16,6 +16,13 @@ use crate::error::{Error, ErrorKind};
 /// A replay gives up after this many commits in a row that found no space: the rest will not find any either.
 const FULL_IN_A_ROW: u32 = 3;
 
+/// What was written so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub commits: AtomicU64,
+    pub transactions: AtomicU64,
+}
+
 /// The writing connection and what it has written.
 pub(super) struct Writer {
     conn: Connection,
@@ -23,6 +30,7 @@ pub(super) struct Writer {
     options: Options,
     totals: Totals,
     wal_pages: Arc<AtomicU32>,
+    tally: Arc<Tally>,
 }
 
 /// Why a transaction did not happen.
@@ -49,6 +57,7 @@ impl Writer {
             options,
             totals,
             wal_pages: Arc::default(),
+            tally: Arc::default(),
         };
         writer.watch_wal()?;
         Ok(writer)
@@ -57,6 +66,10 @@ impl Writer {
     /// How many pages the WAL held after the last commit.
     pub fn wal_pages(&self) -> u32 {
         self.wal_pages.load(Ordering::Relaxed)
+    }
+
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     pub fn limit_pages(&self, pages: u32) -> Result<(), Error> {
@@ -74,6 +87,13 @@ impl Writer {
 
     /// Runs the batches and gives the outcome of each commit of each batch.
     pub fn run(&mut self, batches: &[Batch]) -> Vec<Vec<CommitResult>> {
+        let results = self.write(batches);
+        let made = results.iter().flatten().filter(|result| result.is_ok()).count();
+        self.tally.commits.fetch_add(made as u64, Ordering::Relaxed);
+        results
+    }
+
+    fn write(&mut self, batches: &[Batch]) -> Vec<Vec<CommitResult>> {
         let before = self.totals;
         let together = self.in_transaction(|conn, totals| {
             let results = batches
@@ -169,6 +189,7 @@ impl Writer {
                 trouble,
             }
         })?;
+        self.tally.transactions.fetch_add(1, Ordering::Relaxed);
         Ok(result)
     }
 
