@@ -158,6 +158,9 @@ fn report(due: &[i64], fired: &Fired, within_ms: u64, cpu: f64) {
     }
     let within_50 = late.iter().filter(|late| **late <= 50.0).count();
     late.sort_by(f64::total_cmp);
+    let tenths: Vec<f64> = (1..=10)
+        .map(|n| (percentile(&in_order, f64::from(n) / 10.0) - first).round())
+        .collect();
     let share = |part: usize| rounded(part as f64 / late.len() as f64);
     print(json!({
         "bench": "W3", "store": "sqlite", "policy": "activity", "timers": late.len(), "within_ms": within_ms,
@@ -169,6 +172,7 @@ fn report(due: &[i64], fired: &Fired, within_ms: u64, cpu: f64) {
         "backlog_max": backlog_max,
         "share_within_50_ms_and_backlog": share(allowed),
         "cpu_ms_per_timer": rounded(cpu / late.len() as f64),
+        "ms_until_each_tenth_had_fired": tenths,
         "lost": 0, "twice": 0,
     }));
 }
