@@ -15,6 +15,9 @@ use crate::setting::{self, Said, chain, flow, option, print, process, task};
 /// A cost may grow by this from the middle size to the largest before it is called growing.
 const MOST: f64 = 3.0;
 
+/// How long an instance may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Options: `scale` (1.0) of all sizes, `policy` and `part` (`variable`, `history`, `loop`, `branches`, `instances`) to have
 /// only one.
 pub fn run(said: &Said) {
@@ -182,7 +185,7 @@ async fn of_policy(said: &Said, policy: CommitPolicy, name: &str) {
 async fn go(runtime: &Runtime, variables: &Variables) {
     let request = StartRequest::latest("p")
         .variables(variables.clone())
-        .wait(Duration::from_secs(600));
+        .wait(PATIENCE);
     let ended = runtime.start(request).await.expect("the start is taken");
     assert!(ended.sub_status.is_finished(), "it ends: {:?}", ended.sub_status);
 }
