@@ -1,7 +1,7 @@
 # Everything that a newcomer needs. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench guard guard-baseline fuzz api-test coverage tsan loom mutants sim browser acceptance terror clean
+.PHONY: help run test check fmt deny betsy engines invalid dmn-tck bench plots guard guard-baseline fuzz api-test coverage tsan loom mutants sim browser acceptance terror clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,12 @@ invalid: ## How many hostile, borderline and wrong files get their verdict; the 
 dmn-tck: ## How many of the compatibility cases of DMN pass; the last line has the count
 	@cargo run --locked -q -p tidegate-dmn --example dmn_tck
 
-bench: ## A benchmark, for example `make bench W=W1`
-	@cargo run --locked --release -q -p tidegate-bench -- $(W)
+bench: ## A benchmark, for example `make bench W=W1` (options in O, as O="count=1000 seconds=1")
+	@cargo build --locked --release -q -p tidegate-bench $(if $(filter W4 W5 W6,$(W)),-p tidegate-cli)
+	@cargo run --locked --release -q -p tidegate-bench -- $(W) $(O)
+
+plots: ## Draw docs/plots anew from the lines in docs/plots/lines.jsonl
+	@scripts/plot.py docs/plots/lines.jsonl docs/plots
 
 guard: ## Count the instructions of the hot paths; fails where they grew by a tenth
 	@scripts/guard.py
@@ -69,7 +73,8 @@ browser: ## The live page in a real browser (fetches Chromium and playwright-cor
 acceptance: ## Write docs/acceptance.md: every acceptance id with its test
 	@scripts/acceptance.py
 
-terror: ## SIGTERM with 500 live instances, 50 rounds (ROUNDS=n for another number)
+terror: ## The real binary on hosts that fail it, then SIGTERM with 500 live instances, 50 rounds (ROUNDS=n)
+	@cargo test --locked -q -p tidegate-cli --test broken_host --test kill -- --nocapture
 	@ROUNDS=$${ROUNDS:-50} cargo test --locked -q -p tidegate-cli --test terror -- --nocapture
 
 clean: ## Remove what was built; data directories stay

@@ -14,7 +14,8 @@ use tidegate::{CancelRequest, Runtime, ShutdownMode, SuspendRequest};
 
 use crate::measure::rounded;
 use crate::parked;
-use crate::stop::{count, on_tokio, start};
+use crate::setting::on_tokio;
+use crate::stop::{count, start};
 
 /// Longer than any of it takes.
 const LONG: Duration = Duration::from_secs(600);

@@ -6,6 +6,19 @@ pub fn cpu_ms() -> f64 {
     usage.tv_sec as f64 * 1e3 + usage.tv_nsec as f64 / 1e6
 }
 
+/// Processor time of another process so far, in milliseconds; in ticks of 10 ms.
+pub fn cpu_ms_of(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok());
+    (ticks(11).unwrap_or_default() + ticks(12).unwrap_or_default()) * 10.0
+}
+
 /// Resident memory of this process, in bytes.
 pub fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

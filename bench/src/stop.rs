@@ -12,6 +12,7 @@ use tidegate::status::{DrainOutcome, DrainTrigger};
 use tidegate::{Options, Runtime};
 
 use crate::measure::rounded;
+use crate::setting::on_tokio;
 
 /// One task that sleeps for an hour, unless it is told to stop.
 const SLEEPS: &str = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:z="http://camunda.org/schema/zeebe/1.0" targetNamespace="urn:bench">
@@ -71,14 +72,6 @@ pub fn count(options: &BTreeMap<String, String>, usual: usize) -> usize {
         .get("count")
         .and_then(|text| text.parse().ok())
         .unwrap_or(usual)
-}
-
-pub fn on_tokio(work: impl Future<Output = ()>) {
-    let tokio = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    tokio.expect("an async runtime can be made").block_on(work);
 }
 
 pub async fn start(folder: &Path, drain_deadline: Duration) -> Runtime {

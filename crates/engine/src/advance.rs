@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use tidegate_model::{Command, Effect, ElementIndex, ElementInstanceKey, KeyGenerator, Rejection, Timestamp};
+use tidegate_model::{
+    Cause, Command, Effect, ElementIndex, ElementInstanceKey, KeyGenerator, Rejection, Timestamp,
+};
 
 use crate::apply::apply;
 use crate::decide::{Decision, Step, Turn};
@@ -85,14 +87,15 @@ fn decide_into(
 pub fn advance(
     definition: &Definition,
     instance: &mut Instance,
-    command: Command,
+    mut command: Command,
     now: Timestamp,
     keys: &mut KeyGenerator,
     events: &mut Vec<Event>,
     effects: &mut Vec<Effect>,
 ) -> Result<(), Rejection> {
     let mut decision = Decision::default();
-    let cause = command.cause.clone();
+    // No decision looks at its cause.
+    let cause = std::mem::replace(&mut command.cause, Cause::Engine);
     decide_into(
         definition,
         instance,

@@ -73,7 +73,7 @@ pub struct ScriptFault {
 /// What an instance may use, so that a model that never ends cannot take everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Activations by tokens on flows that follow one command.
+    /// Activations by tokens on flows that follow one command; as many as the process has flows, if those are more.
     pub steps: usize,
     /// Live element instances of one instance.
     pub live_elements: usize,

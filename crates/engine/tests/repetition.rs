@@ -34,6 +34,10 @@ impl Plain {
              {loop_characteristics}</{activity}><sequenceFlow id='a' sourceRef='s' targetRef='work'/>\
              <sequenceFlow id='b' sourceRef='work' targetRef='e'/></process></definitions>"
         );
+        Self::read(&xml)
+    }
+
+    fn read(xml: &str) -> Self {
         let compiled = load("many.bpmn", xml.as_bytes(), &[]);
         assert!(
             errors(&compiled.diagnostics).is_empty(),
@@ -180,6 +184,30 @@ fn ten_thousand_turns_in_one_command() {
     run.start("{}");
     assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
     assert!(run.events > 2 * TURNS);
+}
+
+#[test]
+fn more_branches_than_a_command_may_take_steps_are_no_endless_loop() {
+    let branches: String = (0..=TURNS)
+        .map(|n| {
+            format!(
+                "<task id='t{n}'/><sequenceFlow id='f{n}' sourceRef='fork' targetRef='t{n}'/>\
+                 <sequenceFlow id='j{n}' sourceRef='t{n}' targetRef='join'/>"
+            )
+        })
+        .collect();
+    let mut run = Plain::read(&format!(
+        "<definitions xmlns='http://www.omg.org/spec/BPMN/20100524/MODEL' targetNamespace='urn:many'>\
+         <process id='many' isExecutable='true'><startEvent id='s'/><endEvent id='e'/>\
+         <parallelGateway id='fork'/><parallelGateway id='join'/>{branches}\
+         <sequenceFlow id='a' sourceRef='s' targetRef='fork'/>\
+         <sequenceFlow id='b' sourceRef='join' targetRef='e'/></process></definitions>"
+    ));
+    let begun = Instant::now();
+    run.start("{}");
+    assert_eq!(run.instance.incidents().len(), 0);
+    assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
 }
 
 #[test]

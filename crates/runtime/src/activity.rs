@@ -11,11 +11,12 @@ mod sleep;
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate_model::{ElementInstanceKey, InstanceKey, Variables};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// What an activity's future is.
 pub type ActivityFuture = Pin<Box<dyn Future<Output = ActivityResult> + Send>>;
@@ -111,45 +112,68 @@ impl ActivityContext {
 /// Tells an activity that it should stop, and how much time it has left to do so.
 #[derive(Debug, Clone)]
 pub struct StopToken {
-    receiver: watch::Receiver<Option<tokio::time::Instant>>,
+    stop: Arc<Stop>,
+}
+
+/// What a token and its other end share. Every job has one, and most are never looked at: it is small.
+#[derive(Debug, Default)]
+struct Stop {
+    /// Until when results are taken, once the activity should stop.
+    until: OnceLock<tokio::time::Instant>,
+    /// The cycle is over.
+    is_over: AtomicBool,
+    told: Notify,
 }
 
 impl StopToken {
     /// True once the activity should stop.
     pub fn is_stopped(&self) -> bool {
-        self.receiver.borrow().is_some()
+        self.stop.until.get().is_some()
     }
 
     /// Ends when the activity should stop.
     ///
     /// Cancel safe.
     pub async fn stopped(&self) {
-        let mut receiver = self.receiver.clone();
-        // The sender lives as long as the cycle: its end is a stop too.
-        let _ = receiver.wait_for(Option::is_some).await;
+        // Made before the look: what is told after that wakes it.
+        let told = self.stop.told.notified();
+        // The other end lives as long as the cycle: its end is a stop too.
+        if !self.is_stopped() && !self.stop.is_over.load(Ordering::Acquire) {
+            told.await;
+        }
     }
 
     /// How much time is left until results are no longer taken; none before the stop.
     pub fn time_left(&self) -> Option<Duration> {
-        self.receiver
-            .borrow()
-            .map(|until| until.saturating_duration_since(tokio::time::Instant::now()))
+        let until = self.stop.until.get()?;
+        Some(until.saturating_duration_since(tokio::time::Instant::now()))
     }
 }
 
 /// The other end of a [`StopToken`].
 #[derive(Debug)]
-pub(crate) struct Stopper(watch::Sender<Option<tokio::time::Instant>>);
+pub(crate) struct Stopper(Arc<Stop>);
 
 impl Stopper {
     pub(crate) fn new() -> (Self, StopToken) {
-        let (sender, receiver) = watch::channel(None);
-        (Self(sender), StopToken { receiver })
+        let stop = Arc::new(Stop::default());
+        (Self(stop.clone()), StopToken { stop })
     }
 
     pub(crate) fn stop(&self, until: tokio::time::Instant) {
-        self.0
-            .send_if_modified(|state| state.is_none() && state.replace(until).is_none());
+        if self.0.until.set(until).is_ok() {
+            self.0.told.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        // Nobody has a token any more: the usual case.
+        if Arc::strong_count(&self.0) > 1 {
+            self.0.is_over.store(true, Ordering::Release);
+            self.0.told.notify_waiters();
+        }
     }
 }
 
@@ -197,4 +221,40 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned());
     text.chars().take(1_000).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_of_a_stop_and_of_the_end_of_the_cycle() {
+        let (stopper, token) = Stopper::new();
+        assert!(!token.is_stopped());
+        assert_eq!(token.time_left(), None);
+        let waits = tokio::spawn({
+            let token = token.clone();
+            async move { token.stopped().await }
+        });
+        tokio::task::yield_now().await;
+        let until = tokio::time::Instant::now() + Duration::from_secs(3_600);
+        stopper.stop(until);
+        waits.await.expect("it is told");
+        assert!(token.is_stopped());
+        // The first one counts.
+        stopper.stop(tokio::time::Instant::now());
+        assert!(token.time_left() > Some(Duration::from_secs(3_000)));
+        token.stopped().await;
+
+        let (stopper, token) = Stopper::new();
+        let waits = tokio::spawn({
+            let token = token.clone();
+            async move { token.stopped().await }
+        });
+        tokio::task::yield_now().await;
+        drop(stopper);
+        waits.await.expect("it is told");
+        token.stopped().await;
+        assert!(!token.is_stopped(), "nobody said so");
+    }
 }

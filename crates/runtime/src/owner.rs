@@ -13,6 +13,7 @@ mod cycle;
 mod emitted;
 mod hold;
 mod inbox;
+mod key_hasher;
 mod look;
 mod message;
 mod on_behalf;
@@ -53,6 +54,7 @@ pub(crate) use cut::{CutReport, CutRequest};
 pub(crate) use cycle::Running;
 pub(crate) use hold::{HoldOrder, ReleaseOrder};
 pub(crate) use inbox::Inbox;
+use key_hasher::KeyHasher;
 pub(crate) use look::Look;
 pub(crate) use message::PublishOrder;
 use pending::{Domain, Pending};
@@ -234,7 +236,7 @@ impl Owners {
 }
 
 /// Instances in memory. The keys are ours, so the hasher needs no secret; without one the order is the same in every run.
-type Residents = HashMap<InstanceKey, Resident, std::hash::BuildHasherDefault<std::hash::DefaultHasher>>;
+type Residents = HashMap<InstanceKey, Resident, std::hash::BuildHasherDefault<KeyHasher>>;
 
 /// One owner: the state of its thread.
 pub(crate) struct Owner {

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use support::model::{flow_if, model};
-use support::{BEGINNING, Stand, stand_on, task};
+use support::{BEGINNING, Stand, faulty, stand_on, task, waits_for_timer};
 use tidegate::clock::ManualClock;
 use tidegate::store::sqlite::SqliteStore;
 use tidegate::{CommitPolicy, Options};
@@ -98,4 +98,31 @@ async fn each_of_ten_thousand_turns_writes_the_same_and_keeps_nothing() {
     let journal = stand.store.journal(instance, 0, 1_000_000).unwrap();
     let bytes: usize = journal.iter().map(|row| row.payload.len()).sum();
     assert!(bytes / MANY < 200, "{} bytes a turn", bytes / MANY);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_timers_than_one_read_takes_are_read_once_and_all_fire() {
+    const TIMERS: u64 = 10_500;
+    let (store, clock) = (faulty(), ManualClock::new(BEGINNING));
+    let before = stand_on(store.clone(), clock.clone(), |builder| builder).await;
+    before.deploy(waits_for_timer("naps", "PT20S")).await;
+    for _ in 0..TIMERS {
+        before.start("naps", "{}").await;
+    }
+    before
+        .runtime
+        .drain(tidegate::status::DrainTrigger::HostStopSignal)
+        .await;
+    let reads = store.reads_of("timers");
+    let stand = stand_on(store.clone(), clock, |builder| builder).await;
+    // The others are behind the first page, and due at the same moment.
+    stand.clock.advance(20_000);
+    let finished = usize::from(tidegate::model::SubStatus::Finished.code());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while stand.runtime.counts().await.unwrap()[finished] < TIMERS {
+        assert!(std::time::Instant::now() < deadline, "a timer does not fire");
+        tokio::task::yield_now().await;
+    }
+    let reads = store.reads_of("timers") - reads;
+    assert!(reads <= 4, "they were read {reads} times");
 }

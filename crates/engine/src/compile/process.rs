@@ -65,6 +65,8 @@ pub(super) fn compile(
         has_conditions: false,
     };
     sound.flows = graph::connect(document, &nodes, &found.flows, &mut definition, diagnostics);
+    // A token may take every flow once: that is a large model and not one without an end.
+    definition.limits.steps = definition.limits.steps.max(definition.flows.len());
     compensation::connect(
         document,
         &nodes,

@@ -20,6 +20,8 @@ use crate::shared::Shared;
 const HORIZON_MS: i64 = 60_000;
 /// How many rows one read takes; a full page moves the horizon nearer.
 const PAGE: usize = 10_000;
+/// Behind a full page the next one is read when so few timers are left in memory.
+const FEW: usize = PAGE / 2;
 /// How soon a read that failed is tried again.
 const AGAIN_MS: i64 = 1_000;
 /// How many due timers are handed over at a time.
@@ -36,6 +38,8 @@ pub(crate) struct Timers {
 struct Armed {
     /// Every timer of the store due by then is in `due`.
     loaded_until: Option<Timestamp>,
+    /// The last row of a read that was full: the next read goes on behind it.
+    read_up_to: Option<TimerRow>,
     due: BTreeSet<Entry>,
     /// The newest of each owner and element: what replaces it or takes it away costs no search.
     newest: HashMap<(u64, ElementIndex), Entry>,
@@ -59,6 +63,23 @@ impl Armed {
     fn take(&mut self, owner: u64, element: ElementIndex) {
         if let Some(entry) = self.newest.remove(&(owner, element)) {
             self.due.remove(&entry);
+        }
+    }
+
+    /// The next read begins anew.
+    fn forget_read(&mut self) {
+        self.loaded_until = None;
+        self.read_up_to = None;
+    }
+
+    /// When more is to be read; now where what is in memory runs out.
+    fn read_at(&self, now: Timestamp) -> Timestamp {
+        match (self.loaded_until, &self.read_up_to) {
+            (None, _) => now,
+            (Some(_), Some(_)) if self.due.len() < FEW => now,
+            // Those behind the page are due from then on.
+            (Some(until), Some(_)) => until,
+            (Some(until), None) => until.plus_ms(-HORIZON_MS / 2),
         }
     }
 
@@ -104,7 +125,7 @@ impl Timers {
 
     /// Reads the timers of the next minute once more: one that is not in memory may be armed in the store.
     pub(crate) fn reload(&self) {
-        self.armed.lock().loaded_until = None;
+        self.armed.lock().forget_read();
         self.wake.notify_one();
     }
 
@@ -154,13 +175,13 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
             load(&shared).await;
             hand_over(&shared, &owners).await;
             let armed = shared.timers.armed.lock();
-            let reload_at = match armed.loaded_until {
-                Some(until) => until.plus_ms(-HORIZON_MS / 2),
+            let read_at = match armed.loaded_until {
+                Some(_) => armed.read_at(shared.now()),
                 // They could not be read.
                 None => shared.now().plus_ms(AGAIN_MS),
             };
             let first = armed.due.first().map(|entry| entry.due_at);
-            wake_at = Some(first.map_or(reload_at, |first| first.min(reload_at)));
+            wake_at = Some(first.map_or(read_at, |first| first.min(read_at)));
         }
         let woken = shared.timers.wake.notified();
         tokio::select! {
@@ -180,33 +201,33 @@ pub(crate) async fn run(shared: Arc<Shared>, owners: Owners, stop: CancellationT
 async fn load(shared: &Arc<Shared>) {
     let now = shared.now();
     let until = now.plus_ms(HORIZON_MS);
-    {
+    let after = {
         let mut armed = shared.timers.armed.lock();
-        if armed
-            .loaded_until
-            .is_some_and(|loaded| loaded > now.plus_ms(HORIZON_MS / 2))
-        {
+        if armed.read_at(now) > now {
             return;
         }
         // Set before the read: what is committed meanwhile is put in by its owner.
         armed.loaded_until = Some(until);
-    }
+        armed.read_up_to.take()
+    };
     let store = shared.store.clone();
-    let read = crate::tasks::blocking(move || store.timers(until, None, PAGE)).await;
+    let read = crate::tasks::blocking(move || store.timers(until, after.as_ref(), PAGE)).await;
     let rows = match read {
         Ok(Ok(rows)) => rows,
         Ok(Err(error)) => {
             tracing::warn!("timers could not be read, trying again: {error}");
-            shared.timers.armed.lock().loaded_until = None;
+            shared.timers.armed.lock().forget_read();
             return;
         }
         Err(_) => return,
     };
     let mut armed = shared.timers.armed.lock();
     if rows.len() == PAGE
+        && armed.loaded_until == Some(until)
         && let Some(last) = rows.last()
     {
         armed.loaded_until = Some(last.due_at);
+        armed.read_up_to = Some(last.clone());
     }
     for row in &rows {
         armed.put_read(Entry::from(row));

@@ -149,11 +149,11 @@ impl Owner {
         job: ElementInstanceKey,
         kind: CommandKind,
     ) -> Option<CommandKind> {
-        let now = self.now();
         let resident = self.residents.get_mut(&key)?;
         if !resident.instance.is_held() {
             return Some(kind);
         }
+        let now = self.shared.now();
         let outcome = match kind {
             CommandKind::CompleteJob { variables, .. } => JobOutcome::Complete { variables },
             CommandKind::FailJob {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidegate_engine::{Instance, replay};
 use tidegate_model::effect::Job;
 use tidegate_model::{
-    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection, SubStatus,
+    Cause, Command, CommandKind, Effect, ElementInstanceKey, InstanceKey, Rejection, SubStatus, Timestamp,
 };
 use tidegate_store::{Error as StoreError, ErrorKind};
 use tokio::time::Instant;
@@ -97,6 +97,9 @@ impl Owner {
             return Err(Rejection::NoStart);
         };
         if resident.events.is_empty() {
+            /// As many as a task brings, and some of the next: what one step yields is rarely one.
+            const EVENTS: usize = 16;
+            resident.events.reserve(EVENTS);
             resident.first_sequence = resident.instance.sequence() + 1;
         }
         let (new_effects, new_events) = (resident.effects.len(), resident.events.len());
@@ -118,7 +121,7 @@ impl Owner {
             match events.iter().any(|event| definition.is_commit_point(event)) {
                 // What was decided behind it starts after the commit.
                 true => resident.at_commit_point = true,
-                false => self.start_before_commit(key, new_effects),
+                false => self.start_before_commit(key, new_effects, now),
             }
         }
         self.mark_dirty(key);
@@ -126,8 +129,7 @@ impl Owner {
     }
 
     /// Policy `cycle`: in-process handlers run before the commit.
-    fn start_before_commit(&mut self, key: InstanceKey, from: usize) {
-        let now = self.shared.now();
+    fn start_before_commit(&mut self, key: InstanceKey, from: usize, now: Timestamp) {
         let Some(resident) = self.residents.get_mut(&key) else {
             return;
         };

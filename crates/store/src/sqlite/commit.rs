@@ -21,7 +21,7 @@ pub(super) fn run(conn: &Tables<'_>, totals: &mut Totals, commit: &Commit) -> Re
     for expect in &commit.expect {
         check(conn, expect)?;
     }
-    check_fences(conn, commit)?;
+    check_fences(conn, totals, commit)?;
     let mut instance_writes = commit
         .writes
         .iter()
@@ -86,10 +86,10 @@ fn check(conn: &Tables<'_>, expect: &Expect) -> Result<(), Stop> {
 }
 
 /// A key that was forgotten is not created again while its fence stands.
-fn check_fences(conn: &Tables<'_>, commit: &Commit) -> Result<(), Stop> {
+fn check_fences(conn: &Tables<'_>, totals: &Totals, commit: &Commit) -> Result<(), Stop> {
     for write in &commit.writes {
         if let Write::CreateInstance { row, .. } = write
-            && forget::is_fenced(conn, row.key)?
+            && forget::is_fenced(conn, totals, row.key)?
         {
             return Err(Stop::Refused(Refusal::InstanceForgotten(row.key)));
         }

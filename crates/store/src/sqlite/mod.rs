@@ -46,6 +46,7 @@ use tidegate_model::{DefinitionKey, ElementInstanceKey, InstanceKey, StimulusKey
 use self::file::OpenFile;
 use self::names::Names;
 use self::readers::Readers;
+use self::transaction::{Tally, Writer};
 use self::writer::Ticket;
 use crate::commit::Batch;
 use crate::error::{Error, ErrorKind};
@@ -132,6 +133,23 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.file.path
+    }
+
+    /// How many commits were made in the file since it was opened, and in how many transactions. Each transaction is one sync
+    /// of the log. Nothing of a store that was closed.
+    pub fn tally(&self) -> (u64, u64) {
+        let writer = self.file.writer.lock();
+        let Some(Tally {
+            commits,
+            transactions,
+        }) = writer.as_ref().map(Writer::tally)
+        else {
+            return (0, 0);
+        };
+        (
+            commits.load(Ordering::Relaxed),
+            transactions.load(Ordering::Relaxed),
+        )
     }
 
     /// Sets the quota of the running file, for all stores in it: see [`Options::max_pages`]. A file that is larger already

@@ -16,13 +16,16 @@ pub(super) struct Totals {
     pub queued: i64,
     /// By sub-status code.
     pub instances: [i64; 9],
+    /// The highest key that was ever forgotten and is still remembered, or a higher one: a key above it needs no look.
+    pub forgotten_high: i64,
 }
 
 impl Totals {
     pub fn read(conn: &Tables<'_>) -> Result<Self, Trouble> {
         let mut statement = conn.prepare_cached(
             "SELECT epoch, key_high, stimulus_high, queued, pending, executing, suspended, interrupted, held, \
-             cancelling, finished, cancelled, faulted FROM meta WHERE id = 1",
+             cancelling, finished, cancelled, faulted, coalesce((SELECT max(instance) FROM forgotten), 0) \
+             FROM meta WHERE id = 1",
         )?;
         let totals = statement.query_row([], |row| {
             let mut instances = [0; 9];
@@ -35,6 +38,7 @@ impl Totals {
                 stimulus_high: row.get(2)?,
                 queued: row.get(3)?,
                 instances,
+                forgotten_high: row.get(13)?,
             })
         });
         match totals {

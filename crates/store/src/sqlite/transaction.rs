@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -19,6 +19,13 @@ use crate::error::{Error, ErrorKind};
 /// A replay gives up after this many commits in a row that found no space: the rest will not find any either.
 const FULL_IN_A_ROW: u32 = 3;
 
+/// What was written so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub commits: AtomicU64,
+    pub transactions: AtomicU64,
+}
+
 /// The writing connection, the stores it writes for and what it has written.
 pub(super) struct Writer {
     conn: Connection,
@@ -26,6 +33,7 @@ pub(super) struct Writer {
     options: Options,
     spaces: Vec<Space>,
     wal_pages: Arc<AtomicU32>,
+    tally: Arc<Tally>,
 }
 
 /// One of the stores in the file.
@@ -57,6 +65,7 @@ impl Writer {
             options,
             spaces: Vec::new(),
             wal_pages: Arc::default(),
+            tally: Arc::default(),
         };
         writer.watch_wal()?;
         Ok(writer)
@@ -98,6 +107,10 @@ impl Writer {
             .wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
     }
 
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     pub fn limit_pages(&self, pages: u32) -> Result<(), Error> {
         open::limit_pages(&self.conn, pages).map_err(|trouble| trouble.into_error(&self.path))
     }
@@ -116,6 +129,13 @@ impl Writer {
 
     /// Runs the batches, each with the lane of its store, and gives the outcome of each commit of each batch.
     pub fn run(&mut self, batches: &[(usize, Batch)]) -> Vec<Vec<CommitResult>> {
+        let results = self.write(batches);
+        let made = results.iter().flatten().filter(|result| result.is_ok()).count();
+        self.tally.commits.fetch_add(made as u64, Ordering::Relaxed);
+        results
+    }
+
+    fn write(&mut self, batches: &[(usize, Batch)]) -> Vec<Vec<CommitResult>> {
         let before = self.totals();
         let together = self.in_transaction(|conn, spaces| {
             let results = batches
@@ -223,6 +243,7 @@ impl Writer {
                 trouble,
             }
         })?;
+        self.tally.transactions.fetch_add(1, Ordering::Relaxed);
         Ok(result)
     }
 
