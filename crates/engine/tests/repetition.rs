@@ -203,11 +203,9 @@ fn more_branches_than_a_command_may_take_steps_are_no_endless_loop() {
          <sequenceFlow id='a' sourceRef='s' targetRef='fork'/>\
          <sequenceFlow id='b' sourceRef='join' targetRef='e'/></process></definitions>"
     ));
-    let begun = Instant::now();
     run.start("{}");
     assert_eq!(run.instance.incidents().len(), 0);
     assert_eq!(run.instance.ended(), Some(SubStatus::Finished));
-    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
 }
 
 #[test]
