@@ -140,11 +140,14 @@ fn explain(cause: &rusqlite::Error, file: &str) -> (ErrorKind, String) {
                 "`{file}` is in use by another program: {cause}; close it (a backup tool, a SQLite shell)"
             ),
         ),
+        Some(ErrorCode::OutOfMemory) => (
+            ErrorKind::Unavailable,
+            format!(
+                "there is no memory left to work on `{file}`: {cause}; give the process more, or less work at once"
+            ),
+        ),
         Some(
-            ErrorCode::SystemIoFailure
-            | ErrorCode::OutOfMemory
-            | ErrorCode::OperationInterrupted
-            | ErrorCode::NoLargeFileSupport,
+            ErrorCode::SystemIoFailure | ErrorCode::OperationInterrupted | ErrorCode::NoLargeFileSupport,
         ) => (
             ErrorKind::Unavailable,
             format!("`{file}` cannot be reached: {cause}; check its disk"),
