@@ -36,7 +36,9 @@ def run(*command: str) -> str:
 
 
 def compiler() -> str:
-    return run("rustc", "--version").strip()
+    told = run("rustc", "-vV").splitlines()
+    host = next(line.removeprefix("host: ") for line in told if line.startswith("host: "))
+    return f"{told[0]} for {host}"
 
 
 def build() -> Path:

@@ -330,14 +330,17 @@ impl Runtime {
             _ => return Err(Error::NoSuchDefinition(key)),
         };
         let selection = &mut request.selection;
+        // For the instances of one tenant the definitions of others are not there.
+        if selection.tenant_id.get_or_insert_with(|| row.tenant.to_string()) != &*row.tenant {
+            return Err(Error::NoSuchDefinition(key));
+        }
         let process_id = selection
             .process_id
             .get_or_insert_with(|| row.process_id.to_string());
-        let tenant = selection.tenant_id.get_or_insert_with(|| row.tenant.to_string());
-        if **process_id != *row.process_id || **tenant != *row.tenant {
+        if **process_id != *row.process_id {
             return refuse(format!(
-                "definition {key} is of process `{}` of tenant `{}`; instances of others cannot change to it",
-                row.process_id, row.tenant
+                "definition {key} is of process `{}`; instances of others cannot change to it",
+                row.process_id
             ));
         }
         Ok(())

@@ -9,6 +9,7 @@ mod repair;
 mod start;
 mod work;
 
+pub(crate) use ending::close_store;
 pub(crate) use repair::try_migration;
 
 use std::sync::Arc;

@@ -10,10 +10,11 @@ use parking_lot::Mutex;
 use tidegate_store::{Error as StoreError, Store};
 use tokio::sync::watch;
 
-use crate::builder::{Builder, blocking};
+use crate::builder::Builder;
 use crate::error::Error;
+use crate::options::Options;
 use crate::request;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, close_store};
 use crate::status::{DrainOutcome, DrainTrigger};
 
 /// What is wrong with a configuration: keys and messages.
@@ -400,6 +401,10 @@ impl Inner {
             Stage::Active(runtime) | Stage::Changing(runtime) => Some(runtime.clone()),
             Stage::New | Stage::Retired => None,
         };
+        let reserve = |runtime: &Runtime| runtime.shared().options.reserve();
+        let at_most = runtime
+            .as_ref()
+            .map_or_else(|| Options::default().reserve(), reserve);
         if let Some(runtime) = runtime
             && !runtime.release().await
         {
@@ -409,15 +414,9 @@ impl Inner {
             );
             return;
         }
-        let Some(store) = self.store.lock().take() else {
-            return;
-        };
-        let closed = blocking(move || {
-            store.close();
-            Ok(())
-        });
-        if let Err(error) = closed.await {
-            tracing::error!(shell = &*self.id, "the store could not be closed: {error}");
+        let store = self.store.lock().take();
+        if let Some(store) = store {
+            close_store(store, at_most).await;
         }
     }
 }

@@ -54,16 +54,27 @@ impl Paging {
     /// The answer from the rows of [`Self::fetch`].
     pub(crate) fn answer<T>(
         self,
-        mut rows: Vec<T>,
+        rows: Vec<T>,
         position: impl Fn(&T) -> u64,
         view: impl Fn(T) -> Value,
     ) -> axum::Json<Value> {
+        self.answer_so_far(rows, position, view, None)
+    }
+
+    /// The same, where the rows were looked for up to a position only: the next page goes on behind it.
+    pub(crate) fn answer_so_far<T>(
+        self,
+        mut rows: Vec<T>,
+        position: impl Fn(&T) -> u64,
+        view: impl Fn(T) -> Value,
+        looked_to: Option<u64>,
+    ) -> axum::Json<Value> {
         let has_more = rows.len() > self.limit;
         rows.truncate(self.limit);
-        let next = rows
-            .last()
-            .filter(|_| has_more)
-            .map(|last| encode(position(last)));
+        let next = match rows.last() {
+            Some(last) if has_more => Some(encode(position(last))),
+            _ => looked_to.map(encode),
+        };
         let items: Vec<_> = rows.into_iter().map(view).collect();
         axum::Json(json!({ "items": items, "next": next }))
     }

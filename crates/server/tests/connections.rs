@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// What would be waited for if it were waited for, and a time by which even a busy machine is through if it is not.
 const DEADLINE: Duration = Duration::from_secs(120);
-const LONG_BEFORE: Duration = Duration::from_secs(30);
+const LONG_BEFORE: Duration = Duration::from_secs(10);
 
 async fn connect(server: &common::Server, send: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.listening.address()).await.unwrap();

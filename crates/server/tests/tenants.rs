@@ -414,6 +414,16 @@ async fn case_192_a_bound_caller_exports_forgets_and_does_many_in_its_own_tenant
         (&listed["items"][0]["batchKey"], &listed["next"]),
         (&made["batchKey"], &Value::Null)
     );
+    // A definition of another tenant is as good as none.
+    let migration = json!({ "definitionKey": of_a.definition });
+    let body = json!({ "verb": "migrate", "migration": migration });
+    let (status, told) = own(Method::POST, "/batches", body).await;
+    assert_eq!(
+        (status.as_u16(), &told["code"]),
+        (404, &json!("definition-not-found")),
+        "{told}"
+    );
+    assert!(!told.to_string().contains(SECRET), "{told}");
     for other in [&of_all, &foreign] {
         let key = other["batchKey"].as_str().unwrap();
         for verb in ["pause", "resume", "cancel"] {

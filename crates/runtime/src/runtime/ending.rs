@@ -1,6 +1,9 @@
 //! The end of a runtime: drain, then close.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use tidegate_store::Store;
 
 use super::Runtime;
 use crate::builder::blocking;
@@ -27,16 +30,7 @@ impl Runtime {
             tracing::error!("the store is not closed: a thread of the runtime still works in it");
             return;
         }
-        let store = self.shared().store.clone();
-        let closing = blocking(move || {
-            store.close();
-            Ok(())
-        });
-        match tokio::time::timeout(at_most, closing).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!("the store could not be closed: {error}"),
-            Err(_) => tracing::error!("the store did not close in time"),
-        }
+        close_store(self.shared().store.clone(), at_most).await;
     }
 
     /// Ends the runtime after a drain and leaves its store open, for the next generation. False if something of it
@@ -71,5 +65,18 @@ impl Runtime {
             self.shared().observers.close();
         }
         self.inner.tasks.join(at_most).await
+    }
+}
+
+/// Closes the store of a runtime that has been released. One that hangs is left, by name.
+pub(crate) async fn close_store(store: Arc<dyn Store>, at_most: Duration) {
+    let closing = blocking(move || {
+        store.close();
+        Ok(())
+    });
+    match tokio::time::timeout(at_most, closing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!("the store could not be closed: {error}"),
+        Err(_) => tracing::error!("the store did not close in time; the next start finds all of it"),
     }
 }

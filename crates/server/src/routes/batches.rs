@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate::batch::{Batch, BatchMigration, BatchRequest, ItemOutcome, Selection, Verb};
 use tidegate::model::InstanceKey;
+use tidegate::store::Page;
 
 use crate::auth::Tenants;
 use crate::cursor::Paging;
@@ -65,6 +66,10 @@ pub(super) async fn create(
     Ok((StatusCode::ACCEPTED, Json(view(batch))).into_response())
 }
 
+/// How many batches of all tenants are read at once for a caller that sees those of some, and how often in one request.
+const LOOKED_AT: usize = 500;
+const PAGES_LOOKED_AT: usize = 20;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
@@ -78,25 +83,36 @@ pub(super) async fn list(
     Query(query): Query<Parameters>,
 ) -> Result<Json<Value>, Problem> {
     let paging = Paging::of(query.limit, query.after.as_deref())?;
-    let mut page = paging.page();
+    if !tenants.is_bound() {
+        let found = shell.0.batches(paging.page()).await;
+        let found = found.map_err(|error| shell.problem(error))?;
+        return Ok(paging.answer(found, |batch| batch.batch_key, view));
+    }
+    // A bound caller's page is filled from those of the store, of which one request looks at so many.
+    let mut page = Page {
+        limit: LOOKED_AT,
+        ..paging.page()
+    };
     let mut batches = Vec::new();
-    // A bound caller's page is filled from as many of the store's as it takes.
-    loop {
+    let mut looked_to = None;
+    for left in (0..PAGES_LOOKED_AT).rev() {
         let found = shell.0.batches(page).await;
         let found = found.map_err(|error| shell.problem(error))?;
         let is_last = found.len() < page.limit;
         page.after = found.last().map(|batch| batch.batch_key);
         let is_own = |batch: &Batch| match &batch.selection.tenant_id {
             Some(tenant) => tenants.knows(tenant),
-            None => !tenants.is_bound(),
+            None => false,
         };
         batches.extend(found.into_iter().filter(is_own));
         if is_last || batches.len() >= paging.fetch() {
             break;
         }
+        if left == 0 {
+            looked_to = page.after;
+        }
     }
-    batches.truncate(paging.fetch());
-    Ok(paging.answer(batches, |batch| batch.batch_key, view))
+    Ok(paging.answer_so_far(batches, |batch| batch.batch_key, view, looked_to))
 }
 
 pub(super) async fn one(shell: Shell, Key(key): Key<u64>) -> Result<Json<Value>, Problem> {

@@ -1,5 +1,7 @@
 //! Incidents.
 
+use std::num::NonZeroU32;
+
 use axum::Json;
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -48,7 +50,7 @@ pub(super) async fn list(
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Retry {
-    retries: Option<u32>,
+    retries: Option<NonZeroU32>,
 }
 
 pub(super) async fn retry(
@@ -57,7 +59,8 @@ pub(super) async fn retry(
     Key(key): Key<IncidentKey>,
     body::Optional(retry): body::Optional<Retry>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let acceptance = shell.0.retry_incident(key, retry.retries, &actor).await;
+    let retries = retry.retries.map(NonZeroU32::get);
+    let acceptance = shell.0.retry_incident(key, retries, &actor).await;
     acceptance
         .map(|acceptance| views::acceptance(acceptance, None))
         .map_err(|error| shell.problem(error))

@@ -1,5 +1,6 @@
 //! Batches in transactions: all that gathered in one, and one by one when that one fails.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -235,7 +236,13 @@ impl Writer {
         work: impl FnOnce(&Connection, &mut [Space]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.statement("BEGIN IMMEDIATE")?;
-        let result = work(&self.conn, &mut self.spaces)?;
+        // A panic is a bug of ours. It is of the commit that meets it, like every other failure there: what shares the
+        // transaction is written without it.
+        let worked = catch_unwind(AssertUnwindSafe(|| work(&self.conn, &mut self.spaces)));
+        let result = worked.unwrap_or_else(|_| {
+            let what = "the writer panicked; the panic message has the cause";
+            Err(Trouble::Own(Error::new(ErrorKind::Internal, what)).into())
+        })?;
         self.statement("COMMIT").map_err(|cause| {
             let trouble = Trouble::from(cause);
             Failure {
@@ -344,5 +351,31 @@ fn failed(error: Error, may_have_happened: bool) -> CommitError {
     CommitError::Failed {
         error,
         may_have_happened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Namespace;
+
+    #[test]
+    fn a_panic_is_of_one_commit_and_the_next_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, options) = (folder.path().join("t.db"), Options::default());
+        let conn = open::writer(&path, &options).unwrap();
+        let mut writer = Writer::new(conn, path, options).unwrap();
+        let names = Names::of(Namespace::default());
+        writer.join(0, Arc::new(names)).unwrap();
+        let before = writer.totals();
+        let failed = writer.in_transaction(|_, spaces| -> Result<(), Failure> {
+            spaces[0].totals.queued += 1;
+            panic!("a bug of ours")
+        });
+        let failure = failed.expect_err("it is a failure");
+        assert!(failure.trouble.is_of_one_commit() && !failure.is_in_doubt);
+        writer.undo(&before);
+        assert_eq!(writer.totals()[0].queued, before[0].queued);
+        assert!(writer.activate(0).is_ok());
     }
 }
